@@ -250,6 +250,7 @@ def test_consensus_equals_the_oracles_majority_and_its_ties(case):
         ((0, 0, 0), 1, None, "none"),
         ((1, 1, 0), 1, None, "none"),
         ((2, 0, 2), 4, None, "none"),
+        ((2, 0, 0), 1, True, "unanimous"),  # another round asked a second person
     ],
 )
 def test_consensus_needs_more_than_half_of_all_answers(answers, overlap, met, provenance):
