@@ -1,0 +1,5 @@
+"""The pages about people."""
+
+from django.urls import URLPattern
+
+urlpatterns: list[URLPattern] = []
