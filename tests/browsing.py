@@ -94,6 +94,7 @@ def assert_accessible(page: Page, *, schemes: tuple[str, ...] = ("light", "dark"
             found.append(f"[{scheme}] {fault['id']} ({fault['impact']}): {fault['help']}")
             for node in fault["nodes"]:
                 found.append(f"    {' '.join(node['target'])}: {node['html'][:160]}")
-                found.extend(f"        {check['message']}" for check in node["any"])
+                checks = [check for kind in ("any", "all", "none") for check in node[kind]]
+                found.extend(f"        {check['message']}" for check in checks)
     page.emulate_media(color_scheme="light")
     assert not found, "\n".join([f"axe at {page.url}:", *found])

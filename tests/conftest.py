@@ -1,7 +1,7 @@
 """What every test has: a database on a file, the guards, a real server, a browser."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ from django.test import TransactionTestCase
 
 from tests.browsing import Browsing, assert_accessible
 from tests.program import Program, find_chromium
+
+_programs = pytest.StashKey[list[Program]]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -28,6 +30,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker, reason in reasons.items():
             if reason and item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Show with a failure what the serving processes printed."""
+    report = yield
+    if report.failed:
+        for program in item.stash.get(_programs, []):
+            report.sections.append((f"log of the program at {program.url}", program.log[-20_000:]))
+    return report
 
 
 @pytest.fixture(scope="session")
@@ -62,6 +74,15 @@ def _flush_and_restore(test: TransactionTestCase) -> None:
             connection.creation.deserialize_db_from_string(connection._test_serialized_contents)
 
 
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
+    """Remember the rows that migrations made."""
+    with django_db_blocker.unblock():
+        for connection in connections.all():
+            content = connection.creation.serialize_db_to_string()
+            connection._test_serialized_contents = content
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _flush_under_guards() -> Iterator[None]:
     """Let tests with real transactions clean up after themselves."""
@@ -81,9 +102,11 @@ def redis_url() -> str:
 
 
 @pytest.fixture
-def make_program(tmp_path: Path) -> Iterator[Callable[..., Program]]:
+def make_program(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[Callable[..., Program]]:
     """Return a maker of installations with their own folder and database; all end with the test."""
-    made: list[Program] = []
+    made = request.node.stash.setdefault(_programs, [])
 
     def make(**environment: str) -> Program:
         program = Program(tmp_path / f"program-{len(made)}", environment)

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -103,7 +104,7 @@ class Program:
         if self._log is None:
             self._log = self.log_path.open("ab")
         return subprocess.Popen(
-            [sys.executable, "manage.py", *arguments],
+            [*_dying_with_the_tests(), sys.executable, "manage.py", *arguments],
             cwd=ROOT,
             env=self.environment,
             stdin=subprocess.DEVNULL,
@@ -177,6 +178,15 @@ class Program:
         _on_server(f'CREATE DATABASE "{self._database}"')
         server, _, _ = os.environ["DATABASE_URL"].rpartition("/")
         return f"{server}/{self._database}"
+
+
+def _dying_with_the_tests() -> list[str]:
+    """Return a prefix, where the system has one, that leaves nothing running after killed tests."""
+    setpriv = shutil.which("setpriv")
+    # The kernel watches the thread that started a process, so it must be one that lasts.
+    if setpriv is None or threading.current_thread() is not threading.main_thread():
+        return []
+    return [setpriv, "--pdeathsig", "KILL", "--"]
 
 
 def _on_server(statement: str) -> None:

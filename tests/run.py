@@ -17,7 +17,8 @@ from tests import postgres, redis_server
 from tests.program import ROOT, SECRET_KEY, find_chromium
 
 # What a second engine cannot change is not run a second time.
-NOT_ON_POSTGRES = "not sqlite and not browser and not no_database"
+ON_SQLITE = "not postgres"
+ON_POSTGRES = "not sqlite and not browser and not no_database"
 MISSING = {
     "Chromium": (
         "browser tests were skipped",
@@ -58,7 +59,8 @@ def main(arguments: list[str]) -> int:
         if redis_path:
             url = stack.enter_context(redis_server.server(redis_path))
             environment["DISTRESSBENCH_TEST_REDIS"] = url
-        parts.append(_pytest("SQLite", selection, arguments, environment))
+        chosen = f"({selection}) and {ON_SQLITE}"
+        parts.append(_pytest("SQLite", chosen, arguments, environment))
         parts.append(_optional("Chromium", chromium, "browser tests ran in the part on SQLite"))
         parts.append(_optional("Redis", redis_path, "on a private server"))
         postgres_bin = postgres.find_bin()
@@ -66,7 +68,7 @@ def main(arguments: list[str]) -> int:
             parts.append(_optional("PostgreSQL", None, ""))
         else:
             environment["DATABASE_URL"] = stack.enter_context(postgres.cluster(postgres_bin))
-            chosen = f"({selection}) and {NOT_ON_POSTGRES}"
+            chosen = f"({selection}) and {ON_POSTGRES}"
             parts.append(_pytest("PostgreSQL", chosen, arguments, environment))
     return _report(parts, required=_is_set("DISTRESSBENCH_REQUIRE_ALL"))
 
@@ -128,4 +130,7 @@ def _is_set(name: str) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit("Interrupted; the private servers are stopped.")
