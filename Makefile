@@ -44,7 +44,7 @@ check: ## Lint, types, import rules, migrations, templates, locks
 
 bench: ## Print the ratios of tests/benchmarks
 	@$(INSTALL) test
-	@for each in tests/benchmarks/bench_*.py; do $(RUN) "$$each" || exit 1; done
+	@for each in tests/benchmarks/bench_*.py; do PYTHONPATH=. $(RUN) "$$each" || exit 1; done
 
 lock: ## Write requirements/*.txt anew from pyproject.toml (needs uv; ARGS=--upgrade for newer versions)
 	@$(INSTALL) base
