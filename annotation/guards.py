@@ -18,6 +18,12 @@ _SLOT_ELSEWHERE = (
     "NEW.slot_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM annotation_slot s"
     " WHERE s.id = NEW.slot_id AND s.round_item_id = NEW.round_item_id)"
 )
+_RESERVED = (
+    "EXISTS (SELECT 1 FROM annotation_rounditem i WHERE i.id = NEW.round_item_id"
+    " AND i.reserved_for_id <> NEW.annotator_id)"
+)
+# A check constraint lets a row pass where it comes out as NULL, as it does without a value.
+_REASON_WITHOUT_ANSWER = "NEW.value IS NULL AND NEW.reason <> ''"
 _NOT_ASKED = (
     "NOT EXISTS (SELECT 1 FROM annotation_assignment a JOIN annotation_roundcriterion q"
     " ON q.round_item_id = a.round_item_id WHERE a.id = NEW.assignment_id"
@@ -45,7 +51,12 @@ GUARDS = [
         "annotation_round",
         "update",
         "a round stays in its collection",
-        "NEW.collection_id {differs} OLD.collection_id",
+        "NEW.id {differs} OLD.id OR NEW.collection_id {differs} OLD.collection_id",
+    ),
+    undeletable(
+        "annotation_round",
+        "a round with items",
+        "EXISTS (SELECT 1 FROM annotation_rounditem i WHERE i.round_id = OLD.id)",
     ),
     Guard(
         "annotation_rounditem_insert_matches",
@@ -59,6 +70,12 @@ GUARDS = [
         ["id", "round_id", "reply_id", "rubric_id", "kind", "occurrence", "reserved_for_id"],
         "an item of a round",
     ),
+    undeletable(
+        "annotation_rounditem",
+        "an item in use",
+        "EXISTS (SELECT 1 FROM annotation_roundcriterion q WHERE q.round_item_id = OLD.id)"
+        " OR EXISTS (SELECT 1 FROM annotation_slot s WHERE s.round_item_id = OLD.id)",
+    ),
     Guard(
         "annotation_roundcriterion_insert_matches",
         "annotation_roundcriterion",
@@ -71,7 +88,25 @@ GUARDS = [
         ["id", "round_item_id", "criterion_id", "inclusion_probability"],
         "what is asked of an item",
     ),
+    Guard(
+        "annotation_roundcriterion_insert_in_time",
+        "annotation_roundcriterion",
+        "insert",
+        "nothing more is asked of an item that somebody has submitted",
+        "EXISTS (SELECT 1 FROM annotation_assignment a"
+        " WHERE a.round_item_id = NEW.round_item_id AND a.state = 'submitted')",
+    ),
+    undeletable(
+        "annotation_roundcriterion",
+        "what was asked of somebody",
+        "EXISTS (SELECT 1 FROM annotation_assignment a WHERE a.round_item_id = OLD.round_item_id)",
+    ),
     immutable("annotation_slot", ["id", "round_item_id", "number"], "a slot"),
+    undeletable(
+        "annotation_slot",
+        "a slot that somebody holds",
+        "EXISTS (SELECT 1 FROM annotation_assignment a WHERE a.slot_id = OLD.id)",
+    ),
     Guard(
         "annotation_assignment_insert_slot",
         "annotation_assignment",
@@ -85,6 +120,13 @@ GUARDS = [
         "update",
         "the slot belongs to another item",
         _SLOT_ELSEWHERE,
+    ),
+    Guard(
+        "annotation_assignment_insert_reserved",
+        "annotation_assignment",
+        "insert",
+        "the item is reserved for somebody else",
+        _RESERVED,
     ),
     immutable("annotation_assignment", ["id", "round_item_id", "annotator_id"], "whose work it is"),
     Guard(
@@ -127,6 +169,20 @@ GUARDS = [
         f" OR NEW.quotes {{differs}} OLD.quotes"
         f" OR (NEW.comment {{differs}} OLD.comment AND NEW.comment <> '')) AND {_SUBMITTED}",
     ),
+    Guard(
+        "annotation_label_insert_reason",
+        "annotation_label",
+        "insert",
+        "a reason belongs to the answer cannot tell",
+        _REASON_WITHOUT_ANSWER,
+    ),
+    Guard(
+        "annotation_label_update_reason",
+        "annotation_label",
+        "update",
+        "a reason belongs to the answer cannot tell",
+        _REASON_WITHOUT_ANSWER,
+    ),
     immutable("annotation_label", ["id", "assignment_id", "criterion_id"], "what a label answers"),
     undeletable("annotation_label", "a label"),
     Guard(
@@ -142,6 +198,13 @@ GUARDS = [
         "insert",
         "submitted labels change only after re-opening",
         _SUBMITTED,
+    ),
+    Guard(
+        "annotation_labelevent_insert_reason",
+        "annotation_labelevent",
+        "insert",
+        "a reason belongs to the answer cannot tell",
+        _REASON_WITHOUT_ANSWER,
     ),
     *append_only("annotation_labelevent", "the log of labels"),
     Guard(

@@ -1,27 +1,27 @@
 """What the database guarantees about the corpus, beyond constraints."""
 
-from distressbench_site.accounts.guards import Guard, immutable, undeletable
+from distressbench_site.accounts.guards import Event, Guard, immutable, undeletable
 
-_RUBRIC_IS_DRAFT = (
+_NOT_A_DRAFT = (
     "(SELECT r.status FROM corpus_rubric r WHERE r.id = {row}.rubric_id) {{differs}} 'draft'"
 )
 
 
-def _draft_only(event: str, row: str) -> Guard:
+def _draft_only(event: Event, *rows: str) -> Guard:
     return Guard(
         f"corpus_rubricitem_{event}_draft_only",
         "corpus_rubricitem",
-        event,  # type: ignore[arg-type]
+        event,
         "a published rubric never changes",
-        _RUBRIC_IS_DRAFT.format(row=row),
+        " OR ".join(_NOT_A_DRAFT.format(row=row) for row in rows),
     )
 
 
-def _item_matches(event: str) -> Guard:
+def _item_matches(event: Event) -> Guard:
     return Guard(
         f"corpus_rubricitem_{event}_matches",
         "corpus_rubricitem",
-        event,  # type: ignore[arg-type]
+        event,
         "criterion, dimension and rubric belong to different conversations or collections",
         "NOT EXISTS (SELECT 1 FROM corpus_rubric r"
         " JOIN corpus_conversation c ON c.id = r.conversation_id"
@@ -41,6 +41,18 @@ _SUPERSEDES_ELSEWHERE = (
 )
 
 GUARDS = [
+    immutable("corpus_dimension", ["id", "collection_id"], "the collection of a dimension"),
+    undeletable(
+        "corpus_dimension",
+        "a dimension in use",
+        "EXISTS (SELECT 1 FROM corpus_rubricitem i WHERE i.dimension_id = OLD.id)",
+    ),
+    immutable("corpus_subcategory", ["id", "collection_id"], "the collection of a subcategory"),
+    undeletable(
+        "corpus_subcategory",
+        "a subcategory in use",
+        "EXISTS (SELECT 1 FROM corpus_conversation c WHERE c.subcategory_id = OLD.id)",
+    ),
     immutable(
         "corpus_conversation",
         [
@@ -107,9 +119,23 @@ GUARDS = [
         "NOT (OLD.status = NEW.status OR (OLD.status = 'draft' AND NEW.status = 'published')"
         " OR (OLD.status = 'published' AND NEW.status = 'retired'))",
     ),
+    Guard(
+        "corpus_rubric_conversation_fixed",
+        "corpus_rubric",
+        "update",
+        "a rubric stays with its conversation",
+        "NEW.id {differs} OLD.id OR NEW.conversation_id {differs} OLD.conversation_id",
+    ),
     undeletable("corpus_rubric", "a published rubric", "OLD.status <> 'draft'"),
+    Guard(
+        "corpus_rubric_delete_empty",
+        "corpus_rubric",
+        "delete",
+        "a draft is deleted after its items",
+        "EXISTS (SELECT 1 FROM corpus_rubricitem i WHERE i.rubric_id = OLD.id)",
+    ),
     _draft_only("insert", "NEW"),
-    _draft_only("update", "OLD"),
+    _draft_only("update", "OLD", "NEW"),
     _draft_only("delete", "OLD"),
     _item_matches("insert"),
     _item_matches("update"),

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from typing import Any, Literal
 
 from django.apps import apps
-from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 Event = Literal["insert", "update", "delete"]
@@ -142,7 +142,7 @@ def lifted(using: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
     finally:
         depth[using] -= 1
         if depth[using] == 0:
-            install(using)
+            _put_back(using)
 
 
 def installed(using: str = DEFAULT_DB_ALIAS) -> set[str]:
@@ -179,6 +179,16 @@ def install_after_migrate(sender: Any, using: str = DEFAULT_DB_ALIAS, **_: Any) 
 def drop_before_migrate(sender: Any, using: str = DEFAULT_DB_ALIAS, **_: Any) -> None:
     """Drop the guards before a migration: SQLite cannot rename a table that a trigger names."""
     drop(using)
+
+
+def _put_back(using: str) -> None:
+    try:
+        install(using)
+    except DatabaseError:
+        if not connections[using].in_atomic_block:
+            raise
+        # The transaction that lifted them is broken; rolling it back is what brings them back.
+        connections[using].set_rollback(True)
 
 
 def _no_truncate(table: str) -> list[str]:
