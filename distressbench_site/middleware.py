@@ -37,7 +37,7 @@ class BusyDatabaseMiddleware:
 class SignInRequiredMiddleware(LoginRequiredMiddleware):
     """Ask for sign-in on every view; a fragment request gets an answer that its page can use."""
 
-    def handle_no_permission(
+    def handle_no_permission(  # type: ignore[override]
         self, request: HttpRequest, view_func: Callable[..., Any]
     ) -> HttpResponseBase:
         """Answer 401 to a save, a redirect of the whole page to a fragment, else a redirect."""

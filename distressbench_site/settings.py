@@ -90,6 +90,7 @@ SILENCED_SYSTEM_CHECKS = ["auth.W004"]
 AUTHENTICATION_BACKENDS = [
     "django.contrib.auth.backends.ModelBackend",
     "allauth.account.auth_backends.AuthenticationBackend",
+    "distressbench_site.accounts.backends.RoleBackend",
 ]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
@@ -104,12 +105,15 @@ LOGIN_REDIRECT_URL = "home"
 ACCOUNT_ADAPTER = "distressbench_site.accounts.adapter.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
+ACCOUNT_FORMS = {"signup": "distressbench_site.accounts.forms.InvitedSignupForm"}
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 # The invitation went to the address, so opening its link has verified it.
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "[DistressBench] "
+# A team may sign in from one address; failed sign-ins stay limited more strictly.
+ACCOUNT_RATE_LIMITS = {"login": f"{env_int('SIGN_INS_PER_MINUTE', 60, minimum=1)}/m/ip"}
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 EMAIL_BACKEND = env_str("EMAIL_BACKEND", "django.core.mail.backends.console.EmailBackend")
 EMAIL_HOST = env_str("EMAIL_HOST", "localhost")
@@ -128,6 +132,8 @@ SECURE_SSL_REDIRECT = HTTPS
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 if env_bool("BEHIND_PROXY", False):
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    # Limits of sign-ins count the person's address, not the proxy's.
+    ALLAUTH_TRUSTED_PROXY_COUNT = 1
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 CONTENT_SECURITY_POLICY = {

@@ -3,7 +3,11 @@
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.core.exceptions import ImmediateHttpResponse
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError
 from django.http import HttpRequest
+from django.shortcuts import redirect
 
 from distressbench_site.accounts import services
 from distressbench_site.accounts.models import User
@@ -24,9 +28,14 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         """Create the account that the invitation was for, with its address and its roles."""
         invitation = services.invitation_of(request.session)
         if invitation is None:
-            raise ValueError("Sign-up needs an invitation")
+            raise ImmediateHttpResponse(redirect("account_signup"))
         form.cleaned_data["email"] = invitation.email
+        user.name = form.cleaned_data.get("name", "")
         user = super().save_user(request, user, form, commit=False)
-        services.accept_invitation(invitation=invitation, user=user)
+        try:
+            services.accept_invitation(invitation=invitation, user=user)
+        except (ValidationError, IntegrityError) as error:
+            # Somebody was quicker with the same link: sign-up says that it is closed.
+            raise ImmediateHttpResponse(redirect("account_signup")) from error
         request.session.pop(services.INVITATION_KEY, None)
         return user

@@ -27,6 +27,9 @@ def roles_of(user: User | AnonymousUser) -> frozenset[str]:
     cached: frozenset[str] | None = getattr(user, "_roles", None)
     if cached is None:
         cached = frozenset(user.groups.values_list("name", flat=True)) & frozenset(ROLES)
+        if user.is_superuser:
+            # The first person of an installation, made by createsuperuser, can let others in.
+            cached |= {ADMIN}
         user._roles = cached  # type: ignore[attr-defined]
     return cached
 
@@ -41,7 +44,7 @@ def role_required(*roles: str) -> Callable[[View[P]], View[P]]:
 
     def decorate(view: View[P]) -> View[P]:
         @wraps(view)
-        def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
             if not has_role(request.user, *roles):
                 raise PermissionDenied("This page needs the role " + " or ".join(roles) + ".")
             return view(request, *args, **kwargs)

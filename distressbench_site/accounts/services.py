@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from distressbench_site.accounts.models import AuditEvent, Invitation, User
-from distressbench_site.accounts.roles import ROLES
+from distressbench_site.accounts.roles import ADMIN, ROLES, has_role
 
 INVITATION_KEY = "invitation"
 INVITATION_DAYS = 14
@@ -34,8 +34,11 @@ def set_roles(*, user: User, roles: Iterable[str], actor: User | None) -> None:
     unknown = wanted - set(ROLES)
     if unknown:
         raise ValidationError(f"There is no role {', '.join(sorted(unknown))}.")
+    if actor is not None and actor.pk == user.pk and ADMIN not in wanted and has_role(user, ADMIN):
+        # So there is always an admin left who can undo it.
+        raise ValidationError("Ask another admin to take the role admin from you.")
     user.groups.set(Group.objects.filter(name__in=wanted))
-    user.is_staff = user.is_superuser or "admin" in wanted
+    user.is_staff = user.is_superuser or ADMIN in wanted
     user.save(update_fields=["is_staff"])
     user.__dict__.pop("_roles", None)
     record_audit(
@@ -52,6 +55,10 @@ def invite_person(*, email: str, roles: Iterable[str], invited_by: User) -> tupl
         raise ValidationError({"roles": "Choose at least one role."})
     if User.objects.filter(email__iexact=address).exists():
         raise ValidationError({"email": "There is a person with this e-mail address already."})
+    # One link per person: an older one stops working.
+    Invitation.objects.filter(
+        email=address, accepted_at__isnull=True, expires_at__gt=timezone.now()
+    ).update(expires_at=timezone.now())
     token = secrets.token_urlsafe(32)
     invitation = Invitation.objects.create(
         email=address,
@@ -64,6 +71,32 @@ def invite_person(*, email: str, roles: Iterable[str], invited_by: User) -> tupl
         actor=invited_by, action="person invited", target=address, detail={"roles": wanted}
     )
     return invitation, token
+
+
+@transaction.atomic
+def withdraw_invitation(*, invitation_id: int, actor: User) -> None:
+    """Make the link of an open invitation worthless."""
+    invitation = Invitation.objects.filter(pk=invitation_id).first()
+    touched = Invitation.objects.filter(
+        pk=invitation_id, accepted_at__isnull=True, expires_at__gt=timezone.now()
+    ).update(expires_at=timezone.now())
+    if invitation is None or touched != 1:
+        raise ValidationError("This invitation is not open any more.")
+    record_audit(actor=actor, action="invitation withdrawn", target=invitation.email)
+
+
+@transaction.atomic
+def deactivate_person(*, user_id: int, actor: User) -> User:
+    """Take away the sign-in of a person; what they did stays."""
+    if user_id == actor.pk:
+        raise ValidationError("Ask another admin to close your own account.")
+    return _set_active(user_id=user_id, active=False, actor=actor)
+
+
+@transaction.atomic
+def reactivate_person(*, user_id: int, actor: User) -> User:
+    """Give a person the sign-in back."""
+    return _set_active(user_id=user_id, active=True, actor=actor)
 
 
 def find_invitation(token: str) -> Invitation | None:
@@ -90,6 +123,17 @@ def accept_invitation(*, invitation: Invitation, user: User) -> User:
     if taken != 1:
         raise ValidationError("This invitation has been used.")
     set_roles(user=user, roles=invitation.roles, actor=invitation.invited_by)
+    record_audit(actor=user, action="invitation accepted", target=user.email)
+    return user
+
+
+def _set_active(*, user_id: int, active: bool, actor: User) -> User:
+    touched = User.objects.filter(pk=user_id, is_active=not active).update(is_active=active)
+    if touched != 1:
+        raise ValidationError("This account was changed meanwhile. Please look again.")
+    user = User.objects.get(pk=user_id)
+    action = "person reactivated" if active else "person deactivated"
+    record_audit(actor=actor, action=action, target=user.email)
     return user
 
 

@@ -1,0 +1,55 @@
+"""People in the admin site: to look at; the pages under /people/ change them and keep the log."""
+
+from typing import Any
+
+from allauth.account import admin as _addresses  # noqa: F401
+from allauth.account.models import EmailAddress
+from allauth.mfa import admin as _second_factors  # noqa: F401
+from allauth.mfa.models import Authenticator
+from django.contrib import admin
+from django.contrib.auth import admin as _groups  # noqa: F401
+from django.contrib.auth.models import Group
+from django.http import HttpRequest
+
+from distressbench_site.accounts.models import AuditEvent, Invitation, User
+
+# Roles are given under /people/ alone; addresses and second factors belong to their person.
+# The imports above have registered them, whatever the order of the apps.
+admin.site.unregister([Group, EmailAddress, Authenticator])
+
+
+class _ReadOnly:
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+@admin.register(User)
+class UserAdmin(_ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
+    """People."""
+
+    list_display = ("email", "name", "is_active", "last_login")
+    search_fields = ("email", "name")
+    exclude = ("password", "user_permissions")
+
+
+@admin.register(Invitation)
+class InvitationAdmin(_ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
+    """Invitations."""
+
+    list_display = ("email", "created_at", "expires_at", "accepted_at")
+    exclude = ("token_digest",)
+
+
+@admin.register(AuditEvent)
+class AuditEventAdmin(_ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
+    """The audit log."""
+
+    list_display = ("at", "actor", "action", "target")
+    list_select_related = ("actor",)
+    search_fields = ("action", "target", "actor__email")
