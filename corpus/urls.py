@@ -1,5 +1,14 @@
 """The pages of the corpus app."""
 
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from corpus import views
+
+urlpatterns = [
+    # /collections/
+    path("", views.collection_list, name="collection-list"),
+    # /collections/distressbench/
+    path("<slug:slug>/", views.collection_detail, name="collection-detail"),
+    # /collections/distressbench/42/
+    path("<slug:slug>/<int:pk>/", views.conversation_detail, name="conversation-detail"),
+]
