@@ -18,7 +18,7 @@ from corpus.models import (
 from corpus.schema import places
 
 # The reference first and the floors last, as on leaderboards.
-KIND_ORDER = [Respondent.Kind.REFERENCE, Respondent.Kind.MODEL, Respondent.Kind.FLOOR]
+KIND_ORDER: list[str] = [Respondent.Kind.REFERENCE, Respondent.Kind.MODEL, Respondent.Kind.FLOOR]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +174,10 @@ def find_conversations(
     return found.order_by("key")
 
 
-def conversation_rows(conversations: Sequence[Conversation]) -> list[ConversationRow]:
+def conversation_rows(conversations: Iterable[Conversation]) -> list[ConversationRow]:
     """Return the lines of a page of conversations, by two queries whatever their number."""
-    ids = [conversation.pk for conversation in conversations]
+    chosen = list(conversations)
+    ids = [conversation.pk for conversation in chosen]
     criteria = dict(
         RubricItem.objects.filter(
             rubric__conversation__in=ids, rubric__status=Rubric.Status.PUBLISHED
@@ -201,7 +202,7 @@ def conversation_rows(conversations: Sequence[Conversation]) -> list[Conversatio
             criteria=criteria.get(conversation.pk, 0),
             replies=replies.get(conversation.pk, 0),
         )
-        for conversation in conversations
+        for conversation in chosen
     ]
 
 

@@ -1,0 +1,1 @@
+"""Pages of the scoring app, one module per noun."""
