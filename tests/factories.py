@@ -1,0 +1,238 @@
+"""Plain makers of rows for tests; each fills in what the test does not care about."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.utils import timezone
+
+from annotation.models import Annotator, Round
+from corpus.models import (
+    Collection,
+    Conversation,
+    Criterion,
+    Dimension,
+    Reply,
+    Respondent,
+    Rubric,
+    RubricItem,
+    Subcategory,
+)
+from corpus.schema import digest, places
+from distressbench_site.accounts.models import User
+
+PASSWORD = "correct horse battery"
+DIMENSIONS = [
+    ("recognition", "act"),
+    ("empathic_engagement", "act"),
+    ("de_escalation", "act"),
+    ("actionable_resources", "act"),
+    ("safety_disclaimers", "act"),
+    ("moral_judgement", "withhold"),
+    ("harmless_response", "withhold"),
+]
+_numbers = itertools.count(1)
+
+
+def number() -> int:
+    """Return a number that no other call of this process gets."""
+    return next(_numbers)
+
+
+def make_user(*, roles: Iterable[str] = (), email: str = "", **extra: Any) -> User:
+    """Make a person who can sign in with PASSWORD."""
+    user = User.objects.create_user(email or f"person{number()}@example.org", PASSWORD, **extra)
+    for role in roles:
+        user.groups.add(Group.objects.get_or_create(name=role)[0])
+    return user
+
+
+def make_collection(*, slug: str = "", **extra: Any) -> Collection:
+    """Make a collection with the seven dimensions and one subcategory."""
+    slug = slug or f"collection-{number()}"
+    collection = Collection.objects.create(slug=slug, **{"name": slug.title(), **extra})
+    for position, (name, stance) in enumerate(DIMENSIONS, start=1):
+        Dimension.objects.create(
+            collection=collection,
+            slug=name,
+            name=name.replace("_", " ").capitalize(),
+            stance=stance,
+            position=position,
+        )
+    Subcategory.objects.create(
+        collection=collection, slug="passive-ideation", name="Passive ideation", position=1
+    )
+    return collection
+
+
+def make_conversation(
+    collection: Collection | None = None,
+    *,
+    key: str = "",
+    turns: Sequence[dict[str, str]] | None = None,
+    criteria: int | Sequence[str] = 3,
+    weights: Sequence[int] | None = None,
+    dimensions: Sequence[str] | None = None,
+    **extra: Any,
+) -> Conversation:
+    """Make a conversation with a published rubric; `criteria` is a number or the texts."""
+    collection = collection or make_collection()
+    key = key or f"conversation-{number()}"
+    turns = list(turns or [{"role": "user", "text": f"Synthetic message of {key}."}])
+    extra.setdefault("subcategory", collection.subcategories.first())
+    conversation = Conversation.objects.create(
+        collection=collection,
+        key=key,
+        turns=turns,
+        content_digest=digest(turns),
+        multi_turn=sum(turn["role"] == "user" for turn in turns) > 1,
+        **extra,
+    )
+    texts = (
+        [f"Criterion {n} of {key}." for n in range(1, criteria + 1)]
+        if isinstance(criteria, int)
+        else list(criteria)
+    )
+    if texts:
+        make_rubric(conversation, texts, weights=weights, dimensions=dimensions)
+    return conversation
+
+
+def make_rubric(
+    conversation: Conversation,
+    texts: Sequence[str],
+    *,
+    weights: Sequence[int] | None = None,
+    dimensions: Sequence[str] | None = None,
+    publish: bool = True,
+) -> Rubric:
+    """Make the next version of a rubric with new criteria; dimensions take turns."""
+    version = conversation.rubrics.count() + 1
+    rubric = Rubric.objects.create(conversation=conversation, version=version)
+    known = {d.slug: d for d in conversation.collection.dimensions.all()}
+    slugs = list(dimensions or itertools.islice(itertools.cycle(known), len(texts)))
+    offset = conversation.criteria.count()
+    for position, text in enumerate(texts, start=1):
+        criterion = Criterion.objects.create(
+            conversation=conversation, key=f"c{offset + position:02}", text=text
+        )
+        RubricItem.objects.create(
+            rubric=rubric,
+            criterion=criterion,
+            dimension=known[slugs[position - 1]],
+            weight=weights[position - 1] if weights else 5,
+            position=position,
+        )
+    if publish:
+        publish_rubric(rubric)
+    return rubric
+
+
+def publish_rubric(rubric: Rubric) -> None:
+    """Publish a draft and retire the version before it."""
+    now = timezone.now()
+    Rubric.objects.filter(conversation=rubric.conversation, status="published").update(
+        status="retired"
+    )
+    Rubric.objects.filter(pk=rubric.pk).update(status="published", published_at=now)
+    rubric.refresh_from_db()
+
+
+def make_respondent(*, slug: str = "", **extra: Any) -> Respondent:
+    """Make a respondent, a model where nothing else is said."""
+    slug = slug or f"respondent-{number()}"
+    return Respondent.objects.create(slug=slug, **{"name": slug.title(), **extra})
+
+
+def make_reply(
+    conversation: Conversation | None = None,
+    respondent: Respondent | None = None,
+    *,
+    turns: Sequence[str] | None = None,
+    **extra: Any,
+) -> Reply:
+    """Make a reply with one text for each place of the conversation."""
+    conversation = conversation or make_conversation()
+    respondent = respondent or make_respondent()
+    texts = list(
+        turns
+        or [f"Synthetic reply, part {n}." for n in range(1, len(places(conversation.turns)) + 1)]
+    )
+    return Reply.objects.create(
+        conversation=conversation,
+        respondent=respondent,
+        turns=texts,
+        digest=digest(texts),
+        **extra,
+    )
+
+
+def make_annotator(user: User | None = None, *, pseudonym: str = "") -> Annotator:
+    """Make an annotator, with or without an account."""
+    return Annotator.objects.create(pseudonym=pseudonym or f"annotator-{number()}", user=user)
+
+
+def make_round(
+    replies: Sequence[Reply] | None = None,
+    annotators: Sequence[Annotator] = (),
+    *,
+    overlap: int = 2,
+    status: str = "open",
+    name: str = "",
+    **extra: Any,
+) -> Round:
+    """Make a round through the service, and open it where `status` is open."""
+    from annotation import services
+
+    replies = list(replies or [make_reply()])
+    actor = extra.pop("created_by", None) or make_user(roles=["researcher"])
+    made = services.create_round(
+        collection=replies[0].conversation.collection,
+        name=name or f"Round {number()}",
+        purpose=extra.pop("purpose", "calibration"),
+        guidelines=extra.pop("guidelines", ""),
+        overlap=overlap,
+        replies=replies,
+        annotators=annotators,
+        created_by=actor,
+        **extra,
+    )
+    if status == "open":
+        services.open_round(round_id=made.pk, actor=actor)
+        made.refresh_from_db()
+    return made
+
+
+def label_item(
+    item: Any, annotator: Annotator, values: dict[str, str] | str = "met", *, submit: bool = True
+) -> Any:
+    """Label one item of a round through the services, as one annotator, to submission.
+
+    `values` is one answer for all criteria, or answers by the criterion's key (met elsewhere).
+    The annotator claims until the item comes, so give one who has nothing else to do first.
+    """
+    from annotation import services
+
+    assignment = services.claim_next(round_id=item.round_id, annotator=annotator)
+    while assignment is not None and assignment.round_item_id != item.pk:
+        services.skip_assignment(assignment_id=assignment.pk, annotator=annotator)
+        assignment = services.claim_next(round_id=item.round_id, annotator=annotator)
+    assert assignment is not None, "the item was not offered to this annotator"
+    for seq, asked in enumerate(item.asked.select_related("criterion"), start=1):
+        value = values if isinstance(values, str) else values.get(asked.criterion.key, "met")
+        services.save_label(
+            assignment_id=assignment.pk,
+            annotator=annotator,
+            criterion_id=asked.criterion_id,
+            client="test",
+            seq=seq,
+            value=value,
+            reason="reply_ambiguous" if value == "cannot_tell" else "",
+        )
+    if submit:
+        services.submit_assignment(assignment_id=assignment.pk, annotator=annotator)
+    assignment.refresh_from_db()
+    return assignment
