@@ -1,0 +1,1 @@
+"""The pages of labelling, of rounds, and of agreement."""
