@@ -79,7 +79,7 @@ def env_secret(name: str, file: Path) -> str:
             raise EnvError(f"{name} must have at least 32 characters")
         return value
     if file.is_file():
-        return file.read_text(encoding="ascii").strip()
+        return _kept_secret(file)
     import secrets
 
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -87,10 +87,30 @@ def env_secret(name: str, file: Path) -> str:
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        return file.read_text(encoding="ascii").strip()
+        return _kept_secret(file)
     with os.fdopen(descriptor, "w", encoding="ascii") as handle:
         handle.write(value + "\n")
     return value
+
+
+def env_choice(name: str, default: str, choices: list[str]) -> str:
+    """Return a setting that is one of a few words, whatever its case."""
+    value = env_str(name).strip().upper() or default
+    if value not in choices:
+        raise EnvError(f"{name} must be one of {', '.join(choices)}; it is {value!r}")
+    return value
+
+
+def env_contacts(name: str, default: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Return contacts written as "Name: detail; Name: detail"."""
+    parts = [part.strip() for part in env_str(name).split(";") if part.strip()]
+    contacts = []
+    for part in parts:
+        who, colon, detail = (word.strip() for word in part.partition(":"))
+        if not (who and colon and detail):
+            raise EnvError(f'{name} must be "Name: detail; Name: detail"; one part is {part!r}')
+        contacts.append({"name": who, "detail": detail})
+    return contacts or default
 
 
 def env_database(name: str, default_file: Path) -> dict[str, Any]:
@@ -109,6 +129,10 @@ def env_database(name: str, default_file: Path) -> dict[str, Any]:
     database = unquote(parts.path.lstrip("/"))
     if not database:
         raise EnvError(f"{name} must name a database after the host")
+    try:
+        port = parts.port
+    except ValueError as error:
+        raise EnvError(f"{name} must have a number as its port") from error
     options = dict(parse_qsl(parts.query))
     return {
         "ENGINE": "django.db.backends.postgresql",
@@ -116,11 +140,18 @@ def env_database(name: str, default_file: Path) -> dict[str, Any]:
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),
         "HOST": options.pop("host", None) or unquote(parts.hostname or ""),
-        "PORT": str(parts.port or options.pop("port", "")),
+        "PORT": options.pop("port", None) or str(port or ""),
         "CONN_MAX_AGE": 60,
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": options,
     }
+
+
+def _kept_secret(file: Path) -> str:
+    value = file.read_text(encoding="ascii").strip()
+    if len(value) < 32:
+        raise EnvError(f"{file.name} must have at least 32 characters; delete it to get a new one")
+    return value
 
 
 def _sqlite(path: Path) -> dict[str, Any]:

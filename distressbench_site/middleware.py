@@ -5,11 +5,12 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.contrib.auth.views import redirect_to_login
 from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import render
+from django.template.loader import render_to_string
 from django_htmx.http import HttpResponseClientRedirect
 
 logger = logging.getLogger(__name__)
@@ -29,9 +30,23 @@ class BusyDatabaseMiddleware:
         if not isinstance(error, OperationalError):
             return None
         logger.warning("database unavailable at %s: %s", request.path, error)
-        response = render(request, "503.html", status=503)
-        response["Retry-After"] = "2"
-        return response
+        return busy_response()
+
+
+def calm_page(template: str, *, status: int) -> HttpResponse:
+    """Render an error page that needs neither database nor session."""
+    words = {
+        "support_contacts": settings.SUPPORT_CONTACTS,
+        "local_contact": settings.LOCAL_CONTACT,
+    }
+    return HttpResponse(render_to_string(template, words), status=status)
+
+
+def busy_response() -> HttpResponse:
+    """Return the page that asks to try again, and tell programs when."""
+    response = calm_page("503.html", status=503)
+    response["Retry-After"] = "2"
+    return response
 
 
 class SignInRequiredMiddleware(LoginRequiredMiddleware):
@@ -44,7 +59,8 @@ class SignInRequiredMiddleware(LoginRequiredMiddleware):
         if getattr(view_func, "answers_401", False) and getattr(request, "htmx", False):
             return HttpResponse("Please sign in again.", status=401, content_type="text/plain")
         if getattr(request, "htmx", False):
-            current = urlsplit(request.headers.get("HX-Current-URL", "")).path or "/"
-            login = redirect_to_login(current, self.get_login_url(view_func))
+            page = urlsplit(request.headers.get("HX-Current-URL", ""))
+            current = page._replace(scheme="", netloc="", fragment="").geturl()
+            login = redirect_to_login(current or "/", self.get_login_url(view_func))
             return HttpResponseClientRedirect(login.url)
         return super().handle_no_permission(request, view_func)

@@ -6,6 +6,8 @@ from csp.constants import NONE, SELF
 
 from distressbench_site.env import (
     env_bool,
+    env_choice,
+    env_contacts,
     env_database,
     env_int,
     env_list,
@@ -113,7 +115,8 @@ ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "[DistressBench] "
 # A team may sign in from one address; failed sign-ins stay limited more strictly.
-ACCOUNT_RATE_LIMITS = {"login": f"{env_int('SIGN_INS_PER_MINUTE', 60, minimum=1)}/m/ip"}
+_SIGN_INS = env_int("SIGN_INS_PER_MINUTE", 60, minimum=1)
+ACCOUNT_RATE_LIMITS = {"login": f"{_SIGN_INS}/m/ip"}
 # Without it nobody could add a second step, as no address is marked as verified.
 MFA_ALLOW_UNVERIFIED_EMAIL = True
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
@@ -175,20 +178,14 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 
 # Support for the people who read this material -----------------------------------------------
 
-SUPPORT_CONTACTS = [
+_SUPPORT_CONTACTS = [
     {"name": "United States and Canada", "detail": "988, call or text"},
     {"name": "United Kingdom and Ireland", "detail": "Samaritans, 116 123"},
     {"name": "Australia", "detail": "Lifeline, 13 11 14"},
     {"name": "New Zealand", "detail": "1737, call or text"},
     {"name": "Elsewhere", "detail": "findahelpline.com, or your local emergency number"},
 ]
-if env_str("SUPPORT_CONTACTS"):
-    # "Name: detail; Name: detail"
-    SUPPORT_CONTACTS = [
-        {"name": part.partition(":")[0].strip(), "detail": part.partition(":")[2].strip()}
-        for part in env_str("SUPPORT_CONTACTS").split(";")
-        if part.strip()
-    ]
+SUPPORT_CONTACTS = env_contacts("SUPPORT_CONTACTS", _SUPPORT_CONTACTS)
 LOCAL_CONTACT = env_str("LOCAL_CONTACT")
 
 # Labelling -----------------------------------------------------------------------------------
@@ -197,10 +194,11 @@ LOCAL_CONTACT = env_str("LOCAL_CONTACT")
 LEASE_MINUTES_UNTOUCHED = env_int("LEASE_MINUTES_UNTOUCHED", 60, minimum=1)
 LEASE_HOURS_STARTED = env_int("LEASE_HOURS_STARTED", 72, minimum=1)
 
+_LOG_LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
-    "root": {"handlers": ["console"], "level": env_str("LOG_LEVEL", "INFO")},
+    "root": {"handlers": ["console"], "level": env_choice("LOG_LEVEL", "INFO", _LOG_LEVELS)},
 }

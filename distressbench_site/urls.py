@@ -9,6 +9,8 @@ from distressbench_site import views
 # The admin site stands behind the same door as everything else.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 
+handler500 = views.server_error
+
 urlpatterns = [
     # /
     path("", views.home, name="home"),

@@ -1,14 +1,15 @@
 """Role homes and the few pages that belong to no app."""
 
+import sys
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
-from django.db import connection
+from django.db import OperationalError, connection
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from distressbench_site import selectors
+from distressbench_site import middleware, selectors
 from distressbench_site.accounts.models import User
 from distressbench_site.accounts.roles import (
     ADMIN,
@@ -54,3 +55,10 @@ def healthz(request: HttpRequest) -> HttpResponse:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
     return HttpResponse("ok", content_type="text/plain")
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Say that something failed here; a busy database may show as late as a session is saved."""
+    if isinstance(sys.exc_info()[1], OperationalError):
+        return middleware.busy_response()
+    return middleware.calm_page("500.html", status=500)
