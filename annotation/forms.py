@@ -48,12 +48,12 @@ class OverlapForm(forms.Form):
     overlap = forms.IntegerField(label="People for each reply", min_value=1, max_value=10)
 
 
-class PersonField(forms.ModelMultipleChoiceField):
+class PersonField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
     """People by the name that a researcher knows."""
 
     def label_from_instance(self, obj: Any) -> str:
         """Show the name, and the address where there is no name."""
-        return obj.name or obj.email
+        return str(obj.name or obj.email)
 
 
 def labelling_people() -> Any:
@@ -68,7 +68,9 @@ def labelling_people() -> Any:
 class MemberForm(forms.Form):
     """Somebody who joins a round."""
 
-    person = forms.ModelChoiceField(queryset=User.objects.none(), label="Add a clinician")
+    person = forms.ModelChoiceField(
+        queryset=User.objects.none(), label="Add a clinician", empty_label="Choose a clinician"
+    )
 
     def __init__(self, *args: Any, round_: Round, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

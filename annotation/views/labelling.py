@@ -38,7 +38,10 @@ def labelling_home(request: HttpRequest) -> HttpResponse:
     """Show my rounds, how far each is, and the way on."""
     annotator = access.annotator_of(current_user(request))
     rounds = selectors.rounds_for(annotator) if annotator else []
-    context = {"rounds": rounds, "submitted": sum(item.done for item in rounds)}
+    context = {
+        "rounds": page.with_durations(rounds),
+        "submitted": sum(item.done for item in rounds),
+    }
     return render(request, "annotation/labelling_home.html", context)
 
 
@@ -116,7 +119,7 @@ def label_save(request: HttpRequest, pk: int, criterion_id: int) -> HttpResponse
         except ValidationError as error:
             problem = words_of(error)
     else:
-        problem = "; ".join(message for errors in form.errors.values() for message in errors)
+        problem = "; ".join(str(message) for errors in form.errors.values() for message in errors)
     if not getattr(request, "htmx", False):
         if problem:
             return _assignment_page(request, assignment, status=422, refused=problem)

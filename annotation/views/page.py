@@ -1,14 +1,16 @@
 """What the labelling page shows, from the selectors' rows to words."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+from django.db.models import Count
+
 from annotation import selectors, services
 from annotation.guidelines import render_guidelines
-from annotation.models import Assignment, Label, Reason, Round, Value
+from annotation.models import Assignment, Label, Reason, Round, RoundCriterion, Value
 from annotation.selectors import LabellingPage, RoundProgress
 from annotation.wording import duration_words
 from corpus.models import Criterion
@@ -17,6 +19,7 @@ State = Assignment.State
 # A first guess where nobody has labelled yet: words read a minute, seconds for each criterion.
 WORDS_A_MINUTE = 220
 SECONDS_A_CRITERION = 15
+SECONDS_A_READING = 90
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ def is_editable(assignment: Assignment) -> bool:
 
 def paragraphs_of(text: str) -> list[str]:
     """Return the paragraphs of a text; single line breaks and indents stay inside them."""
-    parts = re.split(r"(?:\r?\n[ \t]*){2,}(?=\S|[ \t]*\S)", text.strip("\r\n"))
+    parts = re.split(r"\r?\n(?:[ \t]*\r?\n)+", text.strip("\r\n"))
     return [part for part in parts if part.strip()]
 
 
@@ -98,6 +101,23 @@ def _estimate(shown: LabellingPage) -> float:
     texts += [entry.criterion.text for group in shown.groups for entry in group.entries]
     words = sum(len(text.split()) for text in texts)
     return 60 * words / WORDS_A_MINUTE + SECONDS_A_CRITERION * shown.total
+
+
+def with_durations(rounds: Sequence[RoundProgress]) -> list[tuple[RoundProgress, str]]:
+    """Return each round with how long one reply takes, guessed from its criteria at first."""
+    unknown = [item.round.pk for item in rounds if item.seconds is None]
+    asked = RoundCriterion.objects.filter(round_item__round__in=unknown).order_by()
+    means = {
+        round_id: criteria / items
+        for round_id, criteria, items in asked.values_list("round_item__round").annotate(
+            criteria=Count("id"), items=Count("round_item", distinct=True)
+        )
+    }
+    guesses = {pk: SECONDS_A_READING + SECONDS_A_CRITERION * n for pk, n in means.items()}
+    return [
+        (item, duration_words(item.seconds or guesses.get(item.round.pk, SECONDS_A_READING)))
+        for item in rounds
+    ]
 
 
 def assignment_context(assignment: Assignment) -> dict[str, Any]:

@@ -216,6 +216,26 @@ def test_removing_somebody_who_is_no_member_is_404(researcher, cast):
     assert researcher.post(url).status_code == 404
 
 
+def label_all(made, annotator, answers=None):
+    """Label every reply of a round as one annotator; `answers` gives them by criterion's key."""
+    number = 0
+    while assignment := services.claim_next(round_id=made.pk, annotator=annotator):
+        wanted = answers(number) if answers else {}
+        number += 1
+        for seq, asked in enumerate(assignment.round_item.asked.select_related("criterion")):
+            value = wanted.get(asked.criterion.key, "met")
+            services.save_label(
+                assignment_id=assignment.pk,
+                annotator=annotator,
+                criterion_id=asked.criterion_id,
+                client="test",
+                seq=seq,
+                value=value,
+                reason="reply_ambiguous" if value == "cannot_tell" else "",
+            )
+        services.submit_assignment(assignment_id=assignment.pk, annotator=annotator)
+
+
 def agreeing_round(cast, conversations=6):
     """Return a round where two clinicians labelled every reply, with one disagreement."""
     other = make_annotator(cast.other, pseudonym="clinician-two")
@@ -224,11 +244,8 @@ def agreeing_round(cast, conversations=6):
         for _ in range(conversations)
     ]
     made = make_round(replies, [cast.annotator, other], overlap=2, name="Both")
-    for number, item in enumerate(made.items.all()):
-        values = {"c01": "not_met", "c02": "not_met" if number % 2 else "met"}
-        label_item(item, cast.annotator, values)
-        values = {"c01": "not_met", "c02": "not_met" if number % 3 else "met", "c04": "cannot_tell"}
-        label_item(item, other, values)
+    label_all(made, cast.annotator, lambda n: {"c01": "not_met", "c02": ["met", "not_met"][n % 2]})
+    label_all(made, other, lambda n: {"c01": "not_met", "c04": "cannot_tell"})
     return made
 
 
@@ -270,9 +287,8 @@ def test_one_answer_everywhere_leaves_alpha_undefined_but_not_ac1(researcher, ca
         for _ in range(6)
     ]
     made = make_round(replies, [cast.annotator, other], overlap=2)
-    for item in made.items.all():
-        label_item(item, cast.annotator)
-        label_item(item, other)
+    label_all(made, cast.annotator)
+    label_all(made, other)
     text = researcher.get(reverse("round-agreement", args=[made.pk])).content.decode()
     assert "everybody gave the same answer everywhere" in text
     assert '<span class="big">1.00</span>' in text
