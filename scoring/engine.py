@@ -87,7 +87,7 @@ def work_on(
             return "halted"
         if (stop is not None and stop.is_set()) or time.monotonic() >= deadline:
             return "more"
-        items = claim(run_id, name)
+        items = claim(run_id, name, BATCH)
         if items:
             judge_batch(run, judge, predictor, items, name)
             if progress is not None:

@@ -53,7 +53,7 @@ def _fingerprint() -> str:
 
 
 def _static_files() -> Iterator[tuple[str, Path]]:
-    found = {}
+    found: dict[str, Path] = {}
     for finder in get_finders():
         for name, storage in finder.list([]):
             found.setdefault(name, Path(storage.path(name)))
@@ -93,6 +93,8 @@ class EmbeddedWorker:
         """Consume tasks from now on."""
         # A line for each sweep would bury what matters in the terminal.
         logging.getLogger("celery").setLevel(logging.WARNING)
+        # It would miss a host in the address of a broker that has none.
+        logging.getLogger("kombu.connection").setLevel(logging.ERROR)
         self._tasks.stopping.clear()
         for thread in self._threads:
             thread.start()
@@ -104,7 +106,7 @@ class EmbeddedWorker:
         self._tasks.stopping.set()
         self._stop.set()
         # What a worker of its own process is told by a signal.
-        state.should_stop = 0
+        setattr(state, "should_stop", 0)  # noqa: B010
         deadline = time.monotonic() + seconds
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))

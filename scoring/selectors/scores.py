@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from django.db.models import QuerySet
 from numpy.typing import NDArray
 
 from corpus.models import Collection, Conversation, Dimension, Reply, Respondent, RubricItem
@@ -166,7 +167,7 @@ def leaderboards(collection: Collection) -> list[ScoreSet]:
     return sorted(newest.values(), key=lambda s: (not s.payload["approved"], -s.judge_id))
 
 
-def _score_sets() -> Any:
+def _score_sets() -> QuerySet[ScoreSet]:
     return (
         ScoreSet.objects.select_related("collection", "judge", "calibration")
         .defer("judge__artifact", "calibration__metrics", "calibration__parameters")
@@ -174,7 +175,7 @@ def _score_sets() -> Any:
     )
 
 
-def _published(collection: Collection) -> Any:
+def _published(collection: Collection) -> QuerySet[RubricItem]:
     return RubricItem.objects.filter(
         rubric__status="published",
         rubric__conversation__collection=collection,

@@ -248,7 +248,7 @@ def _clinicians(units: LabelledUnits, rounds: list[Round]) -> tuple[IntArray, li
         column = place.get((int(reply), int(criterion)))
         if column is not None:
             matrix[raters[int(annotator)], column] = answer
-    present = (matrix >= 0).any(axis=1)
+    present: NDArray[np.bool_] = np.any(matrix >= 0, axis=1)
     names = Annotator.objects.in_bulk(list(raters))
     kept = [names[key].pseudonym for key, row in raters.items() if present[row]]
     return matrix[present], kept

@@ -93,10 +93,17 @@ def _results(rows: CriterionRows) -> dict[str, Any]:
     kinds = {pk: respondent.kind for pk, respondent in rows.respondents.items()}
     routing = pooled = None
     if RECOGNITION in keys and RESOURCES in keys:
-        places = {"recognition": keys[RECOGNITION], "resources": keys[RESOURCES]}
-        routing = recognition_without_routing(rows.verdicts, **places).respondents
         unranked = [pk for pk, kind in kinds.items() if kind != Respondent.Kind.MODEL]
-        pooled = recognition_without_routing(rows.verdicts, **places, excluded=unranked).pooled
+        every, models = (
+            recognition_without_routing(
+                rows.verdicts,
+                recognition=keys[RECOGNITION],
+                resources=keys[RESOURCES],
+                excluded=excluded,
+            )
+            for excluded in ([], unranked)
+        )
+        routing, pooled = every.respondents, models.pooled
     by_turns = {
         "single_turn": _turn_scores(rows, ~rows.multi_turn),
         "multi_turn": _turn_scores(rows, rows.multi_turn),

@@ -117,7 +117,10 @@ class Command(BaseCommand):
 
     def _say_what_to_try(self, port: int) -> None:
         console = Console(file=self.stdout)  # type: ignore[arg-type]
-        say = lambda text: console.print(text, markup=False, highlight=False)  # noqa: E731
+
+        def say(text: str) -> None:
+            console.print(text, markup=False, highlight=False)
+
         say(f"\nDistressBench demo: http://{HOST}:{port}/")
         say(f"\nSign in with the password {PASSWORD} as")
         for address, _, roles in PEOPLE:
