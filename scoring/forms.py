@@ -4,9 +4,10 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.db.models import Exists, OuterRef
 
 from annotation.models import Round
-from corpus.models import Collection
+from corpus.models import Collection, Reply
 from scoring.models import CalibrationDecision, Judge
 
 
@@ -41,7 +42,7 @@ def rounds_with_labels() -> Any:
 class BaselineForm(forms.Form):
     """Which labels to train the baseline on."""
 
-    collection = forms.ModelChoiceField(Collection.objects.all(), empty_label=None)
+    collection = forms.ModelChoiceField(Collection.objects.none(), empty_label=None)
     rounds = RoundsField(
         Round.objects.none(),
         help_text="Only labels on development conversations are used, and never practice.",
@@ -50,7 +51,10 @@ class BaselineForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["rounds"].queryset = rounds_with_labels()  # type: ignore[attr-defined]
+        rounds = rounds_with_labels()
+        labelled = Collection.objects.filter(rounds__in=rounds.order_by()).distinct()
+        self.fields["rounds"].queryset = rounds  # type: ignore[attr-defined]
+        self.fields["collection"].queryset = labelled  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
         """Refuse rounds of another collection, as collections never mix."""
@@ -74,6 +78,9 @@ class RunForm(forms.Form):
         super().__init__(*args, **kwargs)
         newest_first = Judge.objects.defer("artifact").order_by("name", "-version")
         self.fields["judge"].queryset = newest_first  # type: ignore[attr-defined]
+        if not self.initial.get("collection"):
+            replies = Reply.objects.filter(conversation__collection=OuterRef("pk"))
+            self.initial["collection"] = Collection.objects.filter(Exists(replies)).first()
 
 
 class CalibrationForm(forms.Form):

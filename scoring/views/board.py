@@ -131,7 +131,7 @@ def _row(
         none_met=_routing(row.get("routing"), "none_met"),
         refused=whole_percent(row.get("refusal_rate")),
         missing=small_percent(row.get("missing_weight")),
-        bounds=f"{points(bounds[0])} to {points(bounds[1])}" if bounds else "",
+        bounds=f"{points(bounds[0])}–{points(bounds[1])}" if bounds else "",
         conversations=row.get("n_conversations", 0),
         replies=row.get("n_replies", 0),
         unscored=row.get("n_unscored", 0),

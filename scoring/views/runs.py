@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django_htmx.http import trigger_client_event
 from kombu.exceptions import OperationalError as BrokerError
 
 from annotation.wording import duration_words
@@ -75,7 +76,11 @@ def run_detail(request: HttpRequest, pk: int) -> HttpResponse:
     context = _state_of(run)
     if getattr(request, "htmx", False):
         status = 200 if context["polls"] else STOP_POLLING
-        return render(request, "scoring/_run_state.html", context, status=status)
+        response = render(request, "scoring/_run_state.html", context, status=status)
+        if not context["polls"]:
+            words = f"Run {run.pk}: {run.get_status_display()}."
+            trigger_client_event(response, "announce", {"value": words})
+        return response
     context["crumbs"] = [{"url": reverse("run-list"), "label": "Runs"}]
     return render(request, "scoring/run_detail.html", context)
 

@@ -95,7 +95,13 @@ def test_wrong_methods_are_refused(world):
 
 def test_unknown_things_are_not_found(world):
     client = signed_in("researcher")
-    nothing = {"judge": 10**9, "calibration": 10**9, "run": 10**9, "slug": "nowhere"}
+    # The last number is more than a database column holds.
+    for number in (10**9, 10**30):
+        nothing = {"judge": number, "calibration": number, "run": number, "slug": "nowhere"}
+        assert_not_found(client, nothing)
+
+
+def assert_not_found(client, nothing):
     for url in urls({name: key for name, key in READ.items() if key}, nothing):
         assert client.get(url).status_code == 404, url
     for url in urls(WRITE, nothing):

@@ -35,13 +35,13 @@ def client() -> Client:
     return client
 
 
-def labelled_round(conversations=9):
-    """Make a round whose replies one annotator has labelled."""
+def labelled_round():
+    """Make a round whose nine replies one annotator has labelled; a third of them are dev."""
     collection = make_collection()
+    texts = ["I hear you and I am here.", "Please ask somebody else.", "Call 988 tonight."] * 3
     replies = [
-        make_reply(make_conversation(collection, criteria=2), turns=[text])
-        for text in ["I hear you and I am here.", "Please ask somebody else."] * conversations
-    ][:conversations]
+        make_reply(make_conversation(collection, criteria=2), turns=[text]) for text in texts
+    ]
     annotator = make_annotator()
     opened = make_round(replies, [annotator], overlap=1)
     label_round(opened, annotator)
@@ -70,6 +70,7 @@ def test_a_baseline_is_trained_on_chosen_rounds(client):
     collection, opened = labelled_round()
     sent = {"collection": collection.pk, "rounds": [opened.pk]}
     response = client.post(reverse("baseline-train"), sent)
+    assert response.status_code == 302, response.context["form"].errors
     judge = Judge.objects.get()
     assert response["Location"] == reverse("judge-detail", args=[judge.pk])
     text = client.get(response["Location"]).content.decode()

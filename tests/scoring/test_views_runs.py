@@ -110,6 +110,7 @@ def test_a_resting_run_stops_asking(client, status):
     # 286 is htmx's sign to stop polling.
     assert fragment.status_code == 286
     assert "hx-trigger" not in fragment.content.decode()
+    assert run.get_status_display() in fragment["HX-Trigger"]
 
 
 def test_progress_verdicts_and_faults_are_counted(client):
