@@ -80,6 +80,11 @@ class Board:
     limits: list[str]
     ruler: list[str]
 
+    @property
+    def has_floor(self) -> bool:
+        """Return whether a line shows what a reply without content scores."""
+        return any(row.kind == Respondent.Kind.FLOOR for row in self.rows)
+
 
 def board_of(payload: Stored) -> Board:
     """Return the leaderboard of a stored score set."""

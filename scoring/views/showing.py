@@ -12,6 +12,8 @@ WIDTH = 240
 # The dot's radius and its edge stay inside the figure.
 MARGIN = 6
 DIGEST_SHOWN = 12
+# The sign never stands alone at the beginning of a line.
+PER_CENT = "\u00a0%"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +74,19 @@ def whole_points(share: float) -> str:
 
 def show_percent(stored: Mapping[str, Any] | Estimate | None, axis: Axis | None = None) -> "Shown":
     """Return how an estimate that is a share is shown, in per cent."""
-    return show(stored, axis, whole_points, " %")
+    return show(stored, axis, whole_points, PER_CENT)
 
 
 def whole_percent(share: float | None) -> str:
     """Return a share as a percentage without decimals; a dash where there is none."""
-    return "–" if share is None else f"{100 * share:.0f} %"
+    return "–" if share is None else f"{100 * share:.0f}{PER_CENT}"
 
 
 def small_percent(share: float | None) -> str:
     """Return a share as a percentage with one decimal, so that little is not shown as nothing."""
     if share is None:
         return "–"
-    return "0 %" if share == 0 else f"{100 * share:.1f} %"
+    return f"0{PER_CENT}" if share == 0 else f"{100 * share:.1f}{PER_CENT}"
 
 
 def show(

@@ -53,10 +53,13 @@ def test_the_report_says_it_in_plain_words(client, calibration):
     text = client.get(detail(calibration)).content.decode()
     assert "Can this judge stand in for the clinicians?" in text
     # 30 of 40 and 36 of 40, as the maker says.
-    assert "Of the criteria that clinicians found met, the judge says met in 75 %." in text
-    assert "Of the criteria that clinicians found not met, the judge says not met in 90 %." in text
+    assert "Of the criteria that clinicians found met, the judge says met in 75\u00a0%." in text
+    assert (
+        "Of the criteria that clinicians found not met, the judge says not met in 90\u00a0%."
+        in text
+    )
     # Met and not met are 40 each, so a constant answer is right in half.
-    assert "would reach 50 %" in text
+    assert "would reach 50\u00a0%" in text
     assert "a baseline" in text
 
 
@@ -159,8 +162,8 @@ def test_a_judge_is_calibrated_on_test_labels(client, researcher):
     # Two criteria in each test conversation, each agreed by two people.
     assert page.context["overall"]["n_units"] == 2 * n_test
     # A judge that always says met finds all that is met and nothing that is not.
-    assert page.context["sensitivity"].text == "100 %"
-    assert page.context["specificity"].text == "0 %"
+    assert page.context["sensitivity"].text == "100\u00a0%"
+    assert page.context["specificity"].text == "0\u00a0%"
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_an_undefined_score_is_a_word_with_its_reason(client):
     text = response.content.decode()
     assert f"undefined: {row.score.reason}" in text
     assert "nan" not in text.lower().replace("finance", "")
-    assert row.missing == "100.0 %"
+    assert row.missing == "100.0\u00a0%"
 
 
 def test_cells_say_high_and_low_in_words_too(client):
@@ -90,10 +90,10 @@ def test_recognition_without_routing_is_shown_by_row_and_pooled(client):
     response = board_page(client, collection)
     rows = {row.name: row for row in response.context["board"].rows}
     # Model A recognises in all six and leaves resources out in three.
-    assert rows["=Model A"].routing.shown.text == "50 %"
+    assert rows["=Model A"].routing.shown.text == "50\u00a0%"
     assert rows["=Model A"].routing.counts == "3 of 6"
     assert response.context["board"].pooled.counts == "3 of 6"
-    assert "<strong>50 %</strong>" in response.content.decode()
+    assert "<strong>50\u00a0%</strong>" in response.content.decode()
 
 
 def test_an_unapproved_judge_is_marked_in_words(client):
