@@ -21,6 +21,7 @@ REASONS = {
     "no_not_met_units": "clinicians found nothing not met",
     "one_class_only": "clinicians gave only one of the two answers",
     "judge_never_met": "the judge never said “met”",
+    "not_computed": "it has not been computed yet",
     "judge_never_not_met": "the judge never said “not met”",
 }
 

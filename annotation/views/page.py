@@ -77,7 +77,7 @@ def shown_entry(criterion: Criterion, label: Label | None) -> ShownEntry:
     if label.value is None:
         state, words = "open", "Comment saved"
     elif label.value == Value.CANNOT_TELL and not label.reason:
-        state, words = "open", "Saved. Please choose a reason."
+        state, words = "open", "Saved. Reason needed."
     reason_words = Reason(label.reason).label if label.reason else ""
     return ShownEntry(
         criterion, label.value or "", label.reason, reason_words, label.comment, state, words
@@ -193,6 +193,11 @@ def why_nothing_left(progress: RoundProgress) -> str:
         return "The researchers have paused this round. What you did is kept."
     if status == Round.Status.CLOSED:
         return "This round is closed. Thank you for your work on it."
+    if progress.available:
+        return (
+            "What is left here is with others at the moment, or you have skipped it before."
+            " You can try again later."
+        )
     if progress.done:
         return (
             "Every reply of this round is with somebody or done."

@@ -7,7 +7,9 @@ const forms = work ? [...work.querySelectorAll("form[data-criterion]")] : [];
 const SOONEST = 1_000;
 const LATEST = 30_000;
 // The refusals that will not change by asking again.
-const FINAL = new Set([400, 403, 404, 405, 409, 413, 422]);
+const FINAL = new Set([400, 404, 405, 409, 413, 422]);
+// A session that is over, or cookies that are gone: signing in again helps.
+const SIGNED_OUT = new Set([401, 403]);
 
 /* One client per tab: its numbers rise, so that a late request never undoes a newer one. */
 function client() {
@@ -86,7 +88,7 @@ function failed(form, status) {
   const first = !entry.failed;
   entry.failed = true;
   entry.final = FINAL.has(status);
-  signedOut = status === 401;
+  signedOut = SIGNED_OUT.has(status);
   if (status === 422) {
     // The answer itself says why.
   } else if (entry.final) {

@@ -206,11 +206,12 @@ def test_what_was_shown_as_saved_survives_a_kill(page, program):
     assert labels_of(program) == {asked[0]: "met", asked[1]: "not_met"}
 
 
-def test_a_lapsed_session_keeps_the_answer_until_one_signs_in_again(page, program):
+@pytest.mark.parametrize("cookies", ["session", "all"])
+def test_a_lapsed_session_keeps_the_answer_until_one_signs_in_again(page, program, cookies):
     sign_in(page, program)
     take_next(page, program)
     criterion = criterion_ids(page)[0]
-    page.context.clear_cookies()
+    page.context.clear_cookies(**({"name": "sessionid"} if cookies == "session" else {}))
     page.click(f"#criterion-{criterion} label.met")
     page.wait_for_selector("#signed-out:not([hidden])")
     assert page.locator(f"#saved-{criterion}").get_attribute("data-state") == "failed"
