@@ -13,6 +13,9 @@ from django.http import HttpRequest
 
 from distressbench_site.accounts.models import AuditEvent, Invitation, User
 
+admin.site.site_header = admin.site.site_title = "DistressBench tables"
+admin.site.index_title = "To look things up"
+
 # Roles are given under /people/ alone; addresses and second factors belong to their person.
 # The imports above have registered them, whatever the order of the apps.
 admin.site.unregister([Group, EmailAddress, Authenticator])
