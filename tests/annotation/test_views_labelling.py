@@ -270,7 +270,7 @@ def test_cannot_tell_without_a_reason_is_kept_but_still_open(alice, assignment):
     text = response.content.decode()
     assert Label.objects.get().value == "cannot_tell"
     assert "0 of 3" in text
-    assert "reason" in text
+    assert "Reason needed" in text
 
 
 @pytest.mark.parametrize(
