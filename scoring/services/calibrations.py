@@ -104,7 +104,7 @@ def _save(
             "parameters": parameters,
         }
     )
-    Collection.objects.select_for_update().get(pk=split.collection_id)
+    Collection.objects.select_for_update(no_key=True).get(pk=split.collection_id)
     existing = Calibration.objects.filter(digest=key).first()
     if existing is not None:
         return existing
@@ -148,7 +148,7 @@ def decide_calibration(
                 + " Calibrate again."
             )
     with transaction.atomic():
-        Collection.objects.select_for_update().get(pk=collection.pk)
+        Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
         former = current_calibration(calibration.judge, collection)
         made = CalibrationDecision.objects.create(
             calibration=calibration, decision=decision, reason=reason.strip(), decided_by=actor

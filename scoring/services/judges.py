@@ -103,7 +103,7 @@ def _save_baseline(
     }
     key = judge_digest(**configuration)
     # Versions are counted under one lock, so that no two trainings take the same number.
-    list(Collection.objects.select_for_update().order_by("pk")[:1])
+    list(Collection.objects.select_for_update(no_key=True).order_by("pk")[:1])
     existing = Judge.objects.filter(digest=key).first()
     if existing is not None:
         return existing

@@ -20,7 +20,7 @@ def start_run(*, judge: Judge, collection: Collection, actor: User | None) -> Ru
             f"{judge} is a language model; this installation runs the built-in baseline only."
         )
     # Two starts at once must not make two runs over the same replies.
-    Collection.objects.select_for_update().get(pk=collection.pk)
+    Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
     under_way = unfinished_run(judge, collection)
     if under_way is not None:
         raise ValidationError(

@@ -20,7 +20,7 @@ from scoring.aggregation import (
     share_estimate,
     sum_replies,
 )
-from scoring.models import Judge, ScoreSet, Verdict
+from scoring.models import Judge, Run, ScoreSet
 from scoring.selectors import (
     CriterionRows,
     calibration_status,
@@ -78,8 +78,9 @@ def refresh_scores(*, collection: Collection, judge: Judge) -> ScoreSet:
 
 def refresh_all_scores() -> int:
     """Refresh every leaderboard whose data have changed; returns how many there are."""
-    pairs = Verdict.objects.order_by().values_list("reply__conversation__collection", "judge")
-    known = {(c, j) for c, j in pairs.distinct()}
+    boards = ScoreSet.objects.order_by().values_list("collection", "judge").distinct()
+    runs = Run.objects.filter(status=Run.Status.DONE, judge__isnull=False).order_by()
+    known = {*boards, *runs.values_list("collection", "judge").distinct()}
     collections = Collection.objects.in_bulk(sorted({c for c, _ in known}))
     judges = Judge.objects.defer("artifact").in_bulk(sorted({j for _, j in known}))
     for collection, judge in sorted(known):

@@ -28,7 +28,7 @@ def make_split(
     if not 0 < dev_share < 1:
         raise ValidationError("The share of dev is more than 0 and less than 1.")
     # One at a time: two requests must not both divide the same conversations.
-    Collection.objects.select_for_update().get(pk=collection.pk)
+    Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
     split, created = Split.objects.get_or_create(
         collection=collection, defaults={"seed": seed, "dev_share": dev_share}
     )
@@ -62,7 +62,7 @@ def open_split(
     """Write down the targets and the reason before the test labels are looked at."""
     if not reason.strip():
         raise ValidationError({"reason": "Say why the test labels are looked at."})
-    Collection.objects.select_for_update().get(pk=split.collection_id)
+    Collection.objects.select_for_update(no_key=True).get(pk=split.collection_id)
     last = split.openings.aggregate(last=Max("number"))["last"] or 0
     opening = SplitOpening.objects.create(
         split=split,

@@ -8,6 +8,7 @@ import pytest
 from django.db import connections
 from django.utils import timezone
 
+from corpus.models import Conversation
 from scoring import engine, tasks
 from scoring.models import Call, Judge, Run, RunItem, Verdict
 from scoring.selectors import run_progress, score_set_for
@@ -248,3 +249,12 @@ def test_workers_at_once_share_a_run_and_judge_every_unit_once(make_labelled, mo
     assert judged() == units(labelled)
     assert Call.objects.exclude(outcome="ok").count() == 0
     assert set(run.items.values_list("attempts", flat=True)) == {1}
+
+
+def test_the_sweep_refreshes_scores_of_changed_data(labelled, judge, run):
+    engine.work_on(run.pk)
+    before = score_set_for(labelled.collection, judge)
+    Conversation.objects.filter(pk=labelled.replies[0].conversation_id).update(status="withdrawn")
+    tasks.sweep()
+    after = score_set_for(labelled.collection, judge)
+    assert after.payload["conversations"] == before.payload["conversations"] - 1

@@ -2,12 +2,23 @@
 
 from typing import Any
 
+from rich.console import Console
+
+# Where the output is no terminal: wide enough for each table.
+WIDTH = 110
+
 REASONS = {
     "too_few_conversations": "too few conversations",
     "too_little_judged": "too little judged",
     "no_conversations": "no conversations",
     "empty_denominator": "no such case",
 }
+
+
+def make_console(out: Any) -> Console:
+    """Return a console on a command's output, as wide as its terminal."""
+    console = Console(file=out)
+    return console if console.is_terminal else Console(file=out, width=WIDTH)
 
 
 def percent(value: float | None) -> str:

@@ -4,11 +4,10 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandParser
-from rich.console import Console
 from rich.table import Table
 
 from scoring.management.commands._naming import as_fault, find_judge, find_rounds
-from scoring.management.commands._tables import estimate
+from scoring.management.commands._tables import estimate, make_console
 from scoring.models import Calibration, CalibrationDecision
 from scoring.services import calibrate, decide_calibration
 
@@ -64,7 +63,7 @@ class Command(BaseCommand):
                 estimate(panel["specificity"]),
                 estimate(panel["macro_f1"]),
             )
-        console = Console(file=self.stdout)  # type: ignore[arg-type]
+        console = make_console(self.stdout)
         console.print(table)
         standing = metrics["standing"]
         beside = Table(title="Macro-F1 against the clinicians, pair by pair")

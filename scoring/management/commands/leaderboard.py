@@ -10,12 +10,10 @@ from rich.table import Table
 
 from corpus.models import Collection
 from scoring.management.commands._naming import find_collection, find_judge
-from scoring.management.commands._tables import estimate, percent
+from scoring.management.commands._tables import estimate, make_console, percent
 from scoring.models import ScoreSet
 from scoring.selectors import leaderboards, score_set_for
 from scoring.services import refresh_scores
-
-WIDTH = 110
 
 
 class Command(BaseCommand):
@@ -40,9 +38,7 @@ class Command(BaseCommand):
             raise CommandError(
                 "There are no scores yet: judge a collection first (manage.py judge)."
             )
-        console = Console(file=self.stdout)  # type: ignore[arg-type]
-        if not console.is_terminal:
-            console = Console(file=self.stdout, width=WIDTH)  # type: ignore[arg-type]
+        console = make_console(self.stdout)
         for score_set in found:
             show(console, score_set)
 
@@ -128,14 +124,23 @@ def _scores(board: dict[str, Any]) -> Table:
 
 
 def _dimensions(board: dict[str, Any]) -> Table:
-    table = Table(title="By dimension")
-    table.add_column("respondent")
-    for dimension in board["dimensions"]:
-        table.add_column(escape(dimension["name"]), justify="right")
-    for row in board["rows"]:
-        cells = []
-        for dimension in board["dimensions"]:
-            found = row["dimensions"].get(dimension["slug"])
-            cells.append(percent(found["score"]["value"]) if found else "–")
-        table.add_row(escape(row["name"]), *cells)
+    names = [dimension["name"] for dimension in board["dimensions"]]
+    cells = [
+        [
+            percent(found["score"]["value"]) if found else "–"
+            for found in (row["dimensions"].get(d["slug"]) for d in board["dimensions"])
+        ]
+        for row in board["rows"]
+    ]
+    respondents = [row["name"] for row in board["rows"]]
+    # The fewer columns, the better they fit a terminal.
+    if len(respondents) < len(names):
+        names, respondents = respondents, names
+        cells = [list(column) for column in zip(*cells, strict=True)]
+    table = Table(title="By dimension, in per cent")
+    table.add_column("")
+    for name in names:
+        table.add_column(escape(name), justify="right", overflow="fold")
+    for name, values in zip(respondents, cells, strict=True):
+        table.add_row(escape(name), *values)
     return table
