@@ -11,7 +11,6 @@ from django.core.exceptions import ValidationError
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection, connections
-from rich.console import Console
 
 from distressbench_site.accounts.models import AuditEvent, User
 from distressbench_site.accounts.roles import ADMIN, CLINICIAN, RESEARCHER, SENIOR_CLINICIAN
@@ -116,11 +115,7 @@ class Command(BaseCommand):
         self.stdout.write("done")
 
     def _say_what_to_try(self, port: int) -> None:
-        console = Console(file=self.stdout)  # type: ignore[arg-type]
-
-        def say(text: str) -> None:
-            console.print(text, markup=False, highlight=False)
-
+        say = self.stdout.write
         say(f"\nDistressBench demo: http://{HOST}:{port}/")
         say(f"\nSign in with the password {PASSWORD} as")
         for address, _, roles in PEOPLE:
