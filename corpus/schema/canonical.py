@@ -1,4 +1,4 @@
-"""Formats of the corpus: canonical JSON, digests, turns. No Django here."""
+"""Canonical JSON, digests, and where the respondent speaks."""
 
 import hashlib
 import json
