@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
-_SLUG = re.compile(r"[-a-zA-Z0-9_]+")
+SLUG = re.compile(r"[-a-zA-Z0-9_]+")
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -84,7 +84,7 @@ def _spoken(value: str) -> str:
     return value
 
 
-_SLUG_RULE = _matching(_SLUG, "must be letters, digits, hyphens and underscores")
+_SLUG_RULE = _matching(SLUG, "must be letters, digits, hyphens and underscores")
 _KEY_RULE = _matching(_KEY, "must be letters, digits and . _ : - and start with a letter or digit")
 
 Slug = Annotated[str, StringConstraints(max_length=64), _SLUG_RULE]
@@ -93,7 +93,9 @@ CriterionKey = Annotated[str, StringConstraints(max_length=64), _KEY_RULE]
 Name = Annotated[str, StringConstraints(max_length=200), AfterValidator(_line)]
 Pseudonym = Annotated[str, StringConstraints(max_length=64), AfterValidator(_line)]
 Locale = Annotated[
-    str, StringConstraints(max_length=35), _matching(_LOCALE, "must be a language tag such as en-GB")
+    str,
+    StringConstraints(max_length=35),
+    _matching(_LOCALE, "must be a language tag such as en-GB"),
 ]
 Digest = Annotated[str, _matching(_DIGEST, "must be a SHA-256 in 64 small hexadecimal digits")]
 Moment = Annotated[str, AfterValidator(_moment)]

@@ -32,9 +32,7 @@ def read_lines(
     while raw := stream.readline(MAX_LINE + 1):
         number += 1
 
-        def refuse(
-            value: object, reason: str, field: str = "", line: int = number
-        ) -> None:
+        def refuse(value: object, reason: str, field: str = "", line: int = number) -> None:
             report(Fault(file, line, field, shown(value), reason))
 
         if len(raw) > MAX_LINE and not raw.endswith(b"\n"):
@@ -138,9 +136,7 @@ def _refuse_characters(value: Any, path: tuple[int | str, ...]) -> None:
             if char == "\0":
                 raise _Refused(field_path(path), value, "the text holds a NUL character")
             if "\ud800" <= char <= "\udfff":
-                raise _Refused(
-                    field_path(path), value, "the text holds half of a surrogate pair"
-                )
+                raise _Refused(field_path(path), value, "the text holds half of a surrogate pair")
     elif isinstance(value, dict):
         for key, child in value.items():
             _refuse_characters(key, (*path, shown(key)))

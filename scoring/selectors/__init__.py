@@ -3,6 +3,7 @@
 from scoring.selectors.calibrations import (
     LabelledUnits,
     Status,
+    calibration_digest,
     calibration_status,
     current_calibration,
     labelled_units,
@@ -31,6 +32,7 @@ __all__ = [
     "LabelledUnits",
     "RunProgress",
     "Status",
+    "calibration_digest",
     "calibration_status",
     "criterion_rows",
     "current_calibration",

@@ -1,7 +1,8 @@
 """What labels say about a judge, and whether a calibration still holds."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +85,28 @@ def calibration_status(calibration: Calibration) -> Status:
         stale=bool(reasons),
         reasons=reasons,
         decided_reason=newest.reason if newest else "",
+    )
+
+
+def calibration_digest(
+    *,
+    judge: str,
+    collection: str,
+    rounds: Sequence[str],
+    labels: str,
+    metrics: Mapping[str, Any],
+    parameters: Mapping[str, Any],
+) -> str:
+    """Return the digest over what was measured, on what, and how; judge and labels by theirs."""
+    return digest(
+        {
+            "judge": judge,
+            "collection": collection,
+            "rounds": rounds,
+            "labels": labels,
+            "metrics": metrics,
+            "parameters": parameters,
+        }
     )
 
 

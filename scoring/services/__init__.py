@@ -9,12 +9,13 @@ from scoring.services.runs import (
     retry_failed,
     start_run,
 )
-from scoring.services.scores import refresh_all_scores, refresh_scores
+from scoring.services.scores import current_scores, refresh_all_scores, refresh_scores
 from scoring.services.splits import make_split, open_split
 
 __all__ = [
     "calibrate",
     "cancel_run",
+    "current_scores",
     "decide_calibration",
     "judge_conversation_key",
     "make_split",

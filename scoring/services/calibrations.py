@@ -13,13 +13,13 @@ from annotation import selectors as annotation_selectors
 from annotation.agreement import MET, MISSING, NOT_MET, agreement_panel, unit_counts
 from annotation.models import Annotator, LabelEvent, Round
 from corpus.models import Collection, Conversation, Dimension
-from corpus.schema import digest
 from distressbench_site.accounts.models import User
 from distressbench_site.accounts.services import record_audit
 from scoring.calibration import Standing, judge_panel, judge_standing
 from scoring.models import Calibration, CalibrationDecision, Judge, Split, SplitMember
 from scoring.selectors import (
     LabelledUnits,
+    calibration_digest,
     calibration_status,
     current_calibration,
     labelled_units,
@@ -94,15 +94,13 @@ def _save(
     event_mark: int,
     actor: User | None,
 ) -> Calibration:
-    key = digest(
-        {
-            "judge": judge.digest,
-            "collection": split.collection.slug,
-            "rounds": rounds,
-            "labels": labels_digest,
-            "metrics": metrics,
-            "parameters": parameters,
-        }
+    key = calibration_digest(
+        judge=judge.digest,
+        collection=split.collection.slug,
+        rounds=rounds,
+        labels=labels_digest,
+        metrics=metrics,
+        parameters=parameters,
     )
     Collection.objects.select_for_update(no_key=True).get(pk=split.collection_id)
     existing = Calibration.objects.filter(digest=key).first()

@@ -1,5 +1,6 @@
 """Scores: computed here once per ruler and state of the data, read everywhere else."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from django.utils import timezone
 from annotation.agreement import Estimate
 from corpus.models import Collection, Reply, Respondent
 from corpus.schema import digest
+from corpus.schema.rows import NOTICE_KEY
 from scoring.aggregation import (
     BoolArray,
     RecognitionWithoutRouting,
@@ -20,7 +22,7 @@ from scoring.aggregation import (
     share_estimate,
     sum_replies,
 )
-from scoring.models import Judge, Run, ScoreSet
+from scoring.models import Calibration, Judge, Run, ScoreSet
 from scoring.selectors import (
     CriterionRows,
     calibration_status,
@@ -36,35 +38,59 @@ REFUSALS = (Reply.Outcome.REFUSED, Reply.Outcome.FILTERED)
 _ORDER = {Respondent.Kind.REFERENCE: 0, Respondent.Kind.MODEL: 1, Respondent.Kind.FLOOR: 2}
 
 
-def refresh_scores(*, collection: Collection, judge: Judge) -> ScoreSet:
-    """Return the scores of the data as it is now; computes only what has changed."""
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The results of the data as it is now."""
+
+    calibration: Calibration | None
+    ruler: str
+    watermark: str
+    payload: dict[str, Any]
+    stored: ScoreSet | None
+
+
+def current_scores(*, collection: Collection, judge: Judge) -> Scores:
+    """Return the scores of the data as it is now, stored or computed; writes nothing."""
     calibration = current_calibration(judge, collection)
     status = calibration_status(calibration) if calibration else None
     parts = ruler_parts(collection, judge, calibration)
     ruler = digest(parts)
     mark = watermark(collection, judge, calibration, status)
     found = ScoreSet.objects.filter(collection=collection, ruler=ruler, watermark=mark).first()
+    if found is not None:
+        return Scores(calibration, ruler, mark, found.payload, found)
+    payload = {
+        "collection": collection.slug,
+        "judge": judge.name,
+        "judge_version": judge.version,
+        "judge_kind": judge.kind,
+        "ruler": ruler,
+        "ruler_parts": parts,
+        "approved": bool(status and status.approved),
+        "calibration": calibration.number if calibration else None,
+        "stale": bool(status and status.stale),
+        "stale_reasons": status.reasons if status else [],
+        **_results(criterion_rows(collection, judge)),
+        "limits": _limits(collection, judge),
+    }
+    return Scores(calibration, ruler, mark, payload, None)
+
+
+def refresh_scores(*, collection: Collection, judge: Judge) -> ScoreSet:
+    """Store the scores of the data as it is now; computes only what has changed."""
+    scores = current_scores(collection=collection, judge=judge)
+    found = scores.stored
     if found is None:
-        payload = {
-            "collection": collection.slug,
-            "judge": judge.name,
-            "judge_version": judge.version,
-            "judge_kind": judge.kind,
-            "ruler": ruler,
-            "ruler_parts": parts,
-            "approved": bool(status and status.approved),
-            "calibration": calibration.number if calibration else None,
-            "stale": bool(status and status.stale),
-            "stale_reasons": status.reasons if status else [],
-            **_results(criterion_rows(collection, judge)),
-            "limits": _limits(collection, judge),
-        }
         with transaction.atomic():
             found, _ = ScoreSet.objects.get_or_create(
                 collection=collection,
-                ruler=ruler,
-                watermark=mark,
-                defaults={"judge": judge, "calibration": calibration, "payload": payload},
+                ruler=scores.ruler,
+                watermark=scores.watermark,
+                defaults={
+                    "judge": judge,
+                    "calibration": scores.calibration,
+                    "payload": scores.payload,
+                },
             )
     newest = ScoreSet.objects.filter(collection=collection, judge=judge).order_by("-id")
     if newest.values_list("pk", flat=True).first() != found.pk:
@@ -206,7 +232,7 @@ def _limits(collection: Collection, judge: Judge) -> list[str]:
         limits.append(
             "Judged by the built-in baseline, a lower bound without a language model behind it."
         )
-    notice = collection.source.get("notice") if isinstance(collection.source, dict) else None
+    notice = collection.source.get("notice") or collection.source.get(NOTICE_KEY)
     if notice:
         limits.append(str(notice))
     return limits
