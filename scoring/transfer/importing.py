@@ -130,7 +130,8 @@ def _check_table(source: Source, table: Table[Any], changes: Changes, faults: Fa
         if len(chunk) == CHUNK:
             settle(chunk)
             chunk = []
-    settle(chunk)
+    if chunk:
+        settle(chunk)
     changes.new = 0 if table.name == "scores" else len(new)
     return new
 
