@@ -1,10 +1,10 @@
 """Who may reach which round and which assignment."""
 
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Exists, QuerySet
 from django.http import Http404
 
-from annotation.models import Annotator, Assignment, Round
+from annotation.models import Annotator, Assignment, Round, RoundMember
 from distressbench_site.accounts.models import User
 from distressbench_site.accounts.roles import (
     ADMIN,
@@ -40,10 +40,12 @@ def assignment_for(user: User, pk: int) -> Assignment:
 
 
 def round_for_labelling(user: User, pk: int) -> Round:
-    """Return a round that a person labels in."""
+    """Return a round that a person labels in, or has worked in."""
     _require(user, CLINICIAN, SENIOR_CLINICIAN)
+    members = RoundMember.objects.filter(round=pk, annotator__user=user, active=True)
+    worked = Assignment.objects.filter(round_item__round=pk, annotator__user=user)
     found = (
-        Round.objects.filter(pk=pk, members__annotator__user=user)
+        Round.objects.filter(Exists(members) | Exists(worked), pk=pk)
         .exclude(status=Round.Status.DRAFT)
         .select_related("collection")
         .first()

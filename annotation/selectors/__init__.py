@@ -25,6 +25,7 @@ from annotation.selectors.rounds import (
     rounds_for,
     submitted_by,
 )
+from annotation.selectors.waiting import takeable_items
 
 __all__ = [
     "AgreementReport",
@@ -49,5 +50,6 @@ __all__ = [
     "round_ratings",
     "rounds_for",
     "submitted_by",
+    "takeable_items",
     "verify_assignments",
 ]

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from django.core.cache import cache
+from django.db.models import Q
 
 from annotation.agreement import AgreementPanel, agreement_panel, rating_matrix, unit_counts
 from annotation.models import LabelEvent, RoundItem
 from annotation.selectors.ratings import labels_digest, round_ratings
-from corpus.models import Dimension, RubricItem
+from corpus.models import Dimension, Rubric, RubricItem
 from corpus.schema import digest
 
 REPLICATES = 2000
@@ -39,7 +40,7 @@ def agreement_of(round_ids: Iterable[int]) -> AgreementReport:
     ids = sorted(set(round_ids))
     labels = labels_digest(ids)
     rubrics = _rubrics_digest(ids)
-    key = f"agreement:{VERSION}:{digest([ids, labels, rubrics])}"
+    key = f"agreement:{VERSION}:{digest([ids, labels, rubrics, _dimension_names(ids)])}"
     report: AgreementReport | None = cache.get(key)
     if report is None:
         report = _compute(ids, labels, rubrics)
@@ -93,8 +94,15 @@ def _compute(ids: list[int], labels: str, rubrics: str) -> AgreementReport:
 
 
 def _rubrics_digest(ids: list[int]) -> str:
-    rubrics = RoundItem.objects.filter(round__in=ids).order_by().values("rubric")
-    rows = RubricItem.objects.filter(rubric__in=rubrics).values_list(
+    """Return the digest of the rubrics that were asked, and of those that are published now."""
+    items = RoundItem.objects.filter(round__in=ids).order_by()
+    rows = RubricItem.objects.filter(
+        Q(rubric__in=items.values("rubric"))
+        | Q(
+            rubric__status=Rubric.Status.PUBLISHED,
+            rubric__conversation__in=items.values("reply__conversation"),
+        )
+    ).values_list(
         "rubric__conversation__key",
         "rubric__version",
         "criterion__key",
@@ -102,3 +110,9 @@ def _rubrics_digest(ids: list[int]) -> str:
         "position",
     )
     return digest(sorted(list(row) for row in rows.order_by()))
+
+
+def _dimension_names(ids: list[int]) -> list[list[str | int]]:
+    """Return what a report shows of dimensions, which may be renamed and put in another order."""
+    rows = Dimension.objects.filter(collection__rounds__in=ids).order_by("pk").distinct()
+    return [list(row) for row in rows.values_list("pk", "slug", "name", "position")]

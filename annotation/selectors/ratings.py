@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from django.db.models import QuerySet
+from django.db.models import Max, Q, QuerySet
 from numpy.typing import NDArray
 
 from annotation.agreement import CANNOT_TELL, MET, NOT_MET, consensus
@@ -14,6 +14,8 @@ from corpus.models import Rubric, RubricItem
 from corpus.schema import digest
 
 IntArray = NDArray[np.int64]
+_COUNTING_ITEM = Q(kind=RoundItem.Kind.REGULAR) & ~Q(round__purpose=Round.Purpose.PRACTICE)
+_LATEST_LAST = ("assignment__submitted_at", "assignment_id")
 CODES = {"met": MET, "not_met": NOT_MET, "cannot_tell": CANNOT_TELL}
 
 
@@ -56,7 +58,7 @@ def round_ratings(round_ids: Iterable[int]) -> RoundRatings:
     ids = sorted(set(round_ids))
     rows = (
         _counting(ids)
-        .order_by("assignment__submitted_at", "assignment_id")
+        .order_by(*_LATEST_LAST)
         .values_list(
             "assignment__round_item__reply_id",
             "criterion_id",
@@ -77,7 +79,7 @@ def round_ratings(round_ids: Iterable[int]) -> RoundRatings:
         reply=column(row[0] for row in kept),
         criterion=column(row[1] for row in kept),
         annotator=column(row[2] for row in kept),
-        answer=column(CODES[row[3]] for row in kept),
+        answer=column(CODES[str(row[3])] for row in kept),
         conversation=column(row[4] for row in kept),
         dimension=column(dimensions[row[1]] for row in kept),
         respondent=column(row[5] for row in kept),
@@ -88,8 +90,11 @@ def consensus_units(round_ids: Iterable[int]) -> ConsensusUnits:
     """Return the consensus of each unit, with the newest adjudication where there is one."""
     ids = sorted(set(round_ids))
     ratings = round_ratings(ids)
-    overlap = max(
-        Round.objects.filter(pk__in=ids).values_list("overlap", flat=True).order_by(), default=1
+    overlaps = dict(
+        RoundItem.objects.filter(_COUNTING_ITEM, round__in=ids)
+        .order_by()
+        .values_list("reply_id")
+        .annotate(most=Max("round__overlap"))
     )
     answers: dict[tuple[int, int], list[int]] = defaultdict(list)
     facts: dict[tuple[int, int], tuple[int, int, int]] = {}
@@ -103,14 +108,14 @@ def consensus_units(round_ids: Iterable[int]) -> ConsensusUnits:
         )
     decided = {
         (reply, criterion): value
-        for reply, criterion, value in Adjudication.objects.filter(round__in=ids)
-        .order_by("id")
-        .values_list("reply_id", "criterion_id", "value")
+        for reply, criterion, value in _deciding(ids).values_list(
+            "reply_id", "criterion_id", "value"
+        )
     }
     units = sorted(answers)
     met, provenance = [], []
     for unit in units:
-        value, origin = _decide(answers[unit], overlap, decided.get(unit))
+        value, origin = _decide(answers[unit], overlaps[unit[0]], decided.get(unit))
         met.append(value)
         provenance.append(origin)
     return ConsensusUnits(
@@ -127,31 +132,32 @@ def consensus_units(round_ids: Iterable[int]) -> ConsensusUnits:
 def labels_digest(round_ids: Sequence[int]) -> str:
     """Return the digest of all answers and adjudications that count, the same on any database."""
     ids = sorted(set(round_ids))
-    labels = _counting(ids).values_list(
-        "assignment__round_item__reply__conversation__key",
-        "assignment__round_item__reply__respondent__slug",
-        "assignment__round_item__reply__sample",
-        "criterion__key",
-        "assignment__annotator__pseudonym",
-        "assignment__round_item__round__name",
-        "value",
-    )
-    decisions = (
-        Adjudication.objects.filter(round__in=ids)
-        .order_by("id")
+    labels = (
+        _counting(ids)
+        .order_by(*_LATEST_LAST)
         .values_list(
-            "reply__conversation__key",
-            "reply__respondent__slug",
-            "reply__sample",
+            "assignment__round_item__reply__conversation__collection__slug",
+            "assignment__round_item__reply__conversation__key",
+            "assignment__round_item__reply__respondent__slug",
+            "assignment__round_item__reply__sample",
             "criterion__key",
-            "round__name",
+            "assignment__annotator__pseudonym",
             "value",
         )
     )
-    newest = {row[:4]: list(row) for row in decisions}
+    decisions = _deciding(ids).values_list(
+        "reply__conversation__collection__slug",
+        "reply__conversation__key",
+        "reply__respondent__slug",
+        "reply__sample",
+        "criterion__key",
+        "value",
+    )
+    latest = {row[:6]: list(row) for row in labels}
+    newest = {row[:5]: list(row) for row in decisions}
     return digest(
         {
-            "labels": sorted(list(row) for row in labels.order_by()),
+            "labels": [latest[key] for key in sorted(latest)],
             "adjudications": [newest[key] for key in sorted(newest)],
         }
     )
@@ -166,10 +172,20 @@ def _counting(round_ids: Sequence[int]) -> QuerySet[Label]:
     ).exclude(assignment__round_item__round__purpose=Round.Purpose.PRACTICE)
 
 
+def _deciding(round_ids: Sequence[int]) -> QuerySet[Adjudication]:
+    """Return the adjudications, the newest last; those of practice rounds never leave them."""
+    return (
+        Adjudication.objects.filter(round__in=round_ids)
+        .exclude(round__purpose=Round.Purpose.PRACTICE)
+        .order_by("id")
+    )
+
+
 def _dimensions(round_ids: Sequence[int]) -> dict[int, int]:
     """Return the dimension of each criterion: of the published rubric, else of the item's."""
     used = RubricItem.objects.filter(rubric__round_items__round__in=round_ids)
-    found = dict(used.order_by().values_list("criterion_id", "dimension_id").distinct())
+    newest_last = used.order_by("rubric__version", "rubric_id")
+    found = dict(newest_last.values_list("criterion_id", "dimension_id").distinct())
     conversations = RoundItem.objects.filter(round__in=round_ids).values("reply__conversation")
     published = RubricItem.objects.filter(
         rubric__status=Rubric.Status.PUBLISHED, rubric__conversation__in=conversations

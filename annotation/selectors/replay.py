@@ -56,26 +56,36 @@ def replay_labels(assignment_id: int) -> dict[int, LabelState]:
 
 def verify_assignments(assignments: QuerySet[Assignment]) -> Iterator[dict[str, Any]]:
     """Yield each way in which stored labels differ from their log."""
-    for assignment in assignments.order_by("id").iterator(chunk_size=200):
-        named = {"assignment": assignment.pk}
-        yield from ({**named, **fault} for fault in _broken_comments(assignment))
-        expected = replay_labels(assignment.pk)
-        labels = Label.objects.filter(assignment=assignment).order_by("criterion_id")
-        stored = {
-            label.criterion_id: LabelState(
-                label.value, label.reason, label.comment, _quotes(label.quotes)
-            )
-            for label in labels
-        }
-        for criterion in sorted(expected.keys() | stored.keys()):
-            if expected.get(criterion) != stored.get(criterion):
-                yield {
-                    **named,
+    for pk in assignments.order_by("id").values_list("id", flat=True).iterator(chunk_size=2000):
+        faults = _faults(pk)
+        # Somebody may have saved between the reads; what is broken is found again.
+        if faults and _faults(pk) != faults:
+            faults = _faults(pk)
+        yield from ({"assignment": pk, **fault} for fault in faults)
+
+
+def _faults(assignment_id: int) -> list[dict[str, Any]]:
+    events = list(_events(assignment_id))
+    expected = replay(events)
+    stored = {
+        label.criterion_id: LabelState(
+            label.value, label.reason, label.comment, _quotes(label.quotes)
+        )
+        for label in Label.objects.filter(assignment=assignment_id)
+    }
+    faults = [fault for event, text in events if (fault := _broken_comment(event, text))]
+    for criterion in sorted(expected.keys() | stored.keys()):
+        log, label = expected.get(criterion), stored.get(criterion)
+        if log != label:
+            faults.append(
+                {
                     "criterion": criterion,
-                    "fault": "the label is not what its log gives",
-                    "log": _shown(expected.get(criterion)),
-                    "label": _shown(stored.get(criterion)),
+                    "fault": _difference(log, label),
+                    "log": _shown(log),
+                    "label": _shown(label),
                 }
+            )
+    return faults
 
 
 def _events(assignment_id: int) -> Iterator[tuple[LabelEvent, str]]:
@@ -85,26 +95,41 @@ def _events(assignment_id: int) -> Iterator[tuple[LabelEvent, str]]:
         yield event, text.comment if text is not None else ""
 
 
-def _broken_comments(assignment: Assignment) -> Iterator[dict[str, Any]]:
-    for event, comment in _events(assignment.pk):
-        text = getattr(event, "text", None)
-        if text is not None and text.redacted_at is not None:
-            continue
-        found = hashlib.sha256(comment.encode("utf-8")).hexdigest() if comment else ""
-        if found != event.comment_digest:
-            yield {
-                "criterion": event.criterion_id,
-                "fault": "the comment does not have the digest of its log",
-                "log": event.comment_digest,
-                "label": found,
-            }
+def _broken_comment(event: LabelEvent, comment: str) -> dict[str, Any] | None:
+    text = getattr(event, "text", None)
+    if text is not None and text.redacted_at is not None:
+        return None
+    found = hashlib.sha256(comment.encode("utf-8")).hexdigest() if comment else ""
+    if found == event.comment_digest:
+        return None
+    return {
+        "criterion": event.criterion_id,
+        "fault": "the comment does not have the digest of its log",
+        "log": event.comment_digest,
+        "label": found,
+    }
 
 
 def _quotes(quotes: Any) -> tuple[tuple[int, int, str], ...]:
-    return tuple((quote["turn"], quote["start"], quote["text"]) for quote in quotes or [])
+    try:
+        return tuple((quote["turn"], quote["start"], quote["text"]) for quote in quotes or [])
+    except (KeyError, TypeError):
+        # Not what a save writes: shown as it is, so that it differs from what the log gives.
+        return ((-1, -1, repr(quotes)),)
+
+
+def _difference(log: LabelState | None, label: LabelState | None) -> str:
+    if label is None:
+        return "the log gives a label, and there is none"
+    if log is None:
+        return "the label has no event in the log"
+    parts = ("value", "reason", "comment", "quotes")
+    differing = [part for part in parts if getattr(log, part) != getattr(label, part)]
+    return f"the label is not what its log gives: {', '.join(differing)}"
 
 
 def _shown(state: LabelState | None) -> str:
+    """Return the answer alone; what somebody wrote in a comment is not printed."""
     if state is None:
         return "nothing"
     return " ".join(part for part in (state.value or "open", state.reason) if part)

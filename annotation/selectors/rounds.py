@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from statistics import median
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q
+from django.utils import timezone
 
 from annotation.models import (
     Annotator,
@@ -13,15 +14,18 @@ from annotation.models import (
     RoundMember,
     Slot,
 )
+from annotation.selectors.waiting import takeable_items
 from corpus.models import RubricItem
 
 State = Assignment.State
-_LIVE = [State.ACTIVE, State.SUBMITTED]
 
 
 @dataclass(frozen=True, slots=True)
 class RoundProgress:
-    """How far one person is in one round; `seconds` is what one reply took in the middle."""
+    """How far one person is in one round; `seconds` is what one reply took in the middle.
+
+    `available` is how many more replies the round would give this person now.
+    """
 
     round: Round
     done: int
@@ -62,9 +66,15 @@ class RoundOverview:
 
 
 def rounds_for(annotator: Annotator) -> list[RoundProgress]:
-    """Return a person's rounds, those with work first; queries do not grow with the items."""
+    """Return a person's rounds, those with work first; queries do not grow with the items.
+
+    Somebody who was taken out of a round still finds it here when they have worked in it.
+    """
+    worked = Assignment.objects.filter(annotator=annotator, round_item__round=OuterRef("pk"))
+    members = RoundMember.objects.filter(annotator=annotator, round=OuterRef("pk"), active=True)
     rounds = list(
-        Round.objects.filter(members__annotator=annotator, members__active=True)
+        Round.objects.annotate(is_member=Exists(members))
+        .filter(Q(is_member=True) | Exists(worked))
         .exclude(status=Round.Status.DRAFT)
         .select_related("collection")
         .order_by("-opened_at", "-id")
@@ -83,8 +93,8 @@ def rounds_for(annotator: Annotator) -> list[RoundProgress]:
         for assignment in mine.filter(state=State.ACTIVE).select_related("round_item")
     }
     waiting = dict(
-        _available_items(annotator)
-        .filter(round__in=rounds)
+        takeable_items(annotator, timezone.now())
+        .filter(round__in=[item for item in rounds if item.is_member])
         .order_by()
         .values_list("round_id")
         .annotate(n=Count("id"))
@@ -102,7 +112,7 @@ def rounds_for(annotator: Annotator) -> list[RoundProgress]:
             done=done.get(item.pk, 0),
             total=done.get(item.pk, 0) + waiting.get(item.pk, 0) + (item.pk in active),
             open_assignment=active.get(item.pk),
-            available=waiting.get(item.pk, 0),
+            available=waiting.get(item.pk, 0) if item.status == Round.Status.OPEN else 0,
             seconds=median(times[item.pk]) if item.pk in times else None,
         )
         for item in rounds
@@ -170,19 +180,3 @@ def dimensions_of(round_: Round) -> dict[tuple[int, int], str]:
             "rubric_id", "criterion_id", "dimension__slug"
         ).distinct()
     }
-
-
-def _available_items(annotator: Annotator) -> QuerySet[RoundItem]:
-    """Return the items of any round that this person could still take."""
-    held = Assignment.objects.filter(slot=OuterRef("pk"), state__in=_LIVE)
-    free = Slot.objects.filter(~Exists(held), round_item=OuterRef("pk"))
-    closed_to_me = Assignment.objects.filter(
-        round_item=OuterRef("pk"),
-        annotator=annotator,
-        state__in=[State.ACTIVE, State.SUBMITTED, State.DECLINED, State.SURPLUS],
-    )
-    return RoundItem.objects.filter(
-        Q(reserved_for__isnull=True) | Q(reserved_for=annotator),
-        Exists(free),
-        ~Exists(closed_to_me),
-    )

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
-from django.db.models import Count, Exists, Max, OuterRef, Q
+from django.db.models import Count, Max, Sum
 from django.utils import timezone
 
 from annotation.allocation import own_order
@@ -17,12 +17,14 @@ from annotation.models import (
     RoundItem,
     RoundMember,
 )
+from annotation.selectors import takeable_items
 from annotation.services import slots
+from annotation.services.people import barred_from
+from annotation.services.text import checked_text
 
 # How many items a claim tries when others take them at the same moment.
 _ATTEMPTS = 50
-# A reply that somebody has skipped this often is no longer offered to them by itself.
-_SKIPS = 2
+MAX_REASON = 500
 
 State = Assignment.State
 Kind = AssignmentEvent.Kind
@@ -39,12 +41,14 @@ def claim_next(*, round_id: int, annotator: Annotator) -> Assignment | None:
     now = timezone.now()
     with transaction.atomic():
         slots.lapse_expired(round_id, now)
-    # A reader first: under IMMEDIATE a transaction waits for other writers from its start.
-    for assignment_id, item_id in _candidates(round_, annotator):
-        with transaction.atomic():
-            taken = _take(round_, annotator, assignment_id, item_id, now)
-        if taken is not None:
-            return taken
+    # What others have locked is passed over at first, and waited for before it is called taken.
+    for wait in (False, True):
+        # A reader first: under IMMEDIATE a transaction waits for other writers from its start.
+        for assignment_id, item_id in _candidates(round_, annotator):
+            with transaction.atomic():
+                taken = _take(round_, annotator, assignment_id, item_id, wait=wait)
+            if taken is not None:
+                return taken
     return None
 
 
@@ -56,9 +60,7 @@ def renew_lease(*, assignment_id: int, annotator: Annotator) -> Assignment:
         if assignment.state == State.ACTIVE:
             assignment.lease_until = slots.lease_end(assignment, now)
             assignment.save(update_fields=["lease_until"])
-        elif assignment.state == State.LAPSED and slots.open_round_or_none(
-            assignment.round_item.round_id
-        ):
+        elif assignment.state == State.LAPSED and slots.may_resume(assignment):
             slots.try_resume(assignment, now)
     return assignment
 
@@ -72,7 +74,8 @@ def skip_assignment(*, assignment_id: int, annotator: Annotator) -> Assignment:
 @transaction.atomic
 def decline_assignment(*, assignment_id: int, annotator: Annotator, reason: str = "") -> Assignment:
     """Leave a reply to others for good; a reason may be given and is never asked for."""
-    return _leave(assignment_id, annotator, State.DECLINED, Kind.DECLINED, reason.strip()[:500])
+    said = checked_text(reason, MAX_REASON, "reason").strip()
+    return _leave(assignment_id, annotator, State.DECLINED, Kind.DECLINED, said)
 
 
 def locked_assignment(assignment_id: int, annotator: Annotator) -> Assignment:
@@ -91,76 +94,71 @@ def locked_assignment(assignment_id: int, annotator: Annotator) -> Assignment:
 def _require_open(round_: Round, annotator: Annotator) -> None:
     if round_.status != Round.Status.OPEN:
         raise ValidationError(f"This round is {round_.get_status_display()}.")
-    if not RoundMember.objects.filter(round=round_, annotator=annotator, active=True).exists():
+    if not slots.is_member(round_.pk, annotator.pk):
         raise ValidationError("You are not in this round.")
+    if barred_from(round_, [annotator]):
+        raise ValidationError("Somebody with the role researcher labels in practice rounds alone.")
 
 
 def _candidates(round_: Round, annotator: Annotator) -> list[tuple[int | None, int]]:
     """Return (own assignment or None, item) in the order in which to try them."""
     mine = list(
         Assignment.objects.filter(round_item__round=round_, annotator=annotator)
-        .annotate(
-            skips=Count("events", filter=Q(events__kind=Kind.SKIPPED)), last=Max("events__id")
-        )
+        .annotate(last=Max("events__id"))
         .order_by("last")
-        .values_list("id", "round_item_id", "state", "skips")
+        .values_list("id", "round_item_id", "state")
     )
-    held = [(pk, item) for pk, item, state, _ in mine if state == State.ACTIVE]
+    own = {item: pk for pk, item, _ in mine}
+    held: list[int] = [item for _, item, state in mine if state == State.ACTIVE]
     if held:
-        return held
-    lapsed = [(pk, item) for pk, item, state, _ in mine if state == State.LAPSED]
-    skipped = [(pk, item) for pk, item, state, n in mine if state == State.SKIPPED and n < _SKIPS]
-    known = {item for _, item, _, _ in mine}
+        return [(own[item], item) for item in held]
     waiting = set(
-        RoundItem.objects.filter(
-            Q(reserved_for__isnull=True) | Q(reserved_for=annotator),
-            Exists(slots.free_slots().filter(round_item=OuterRef("pk"))),
-            round=round_,
-        )
+        takeable_items(annotator, timezone.now())
+        .filter(round=round_)
         .order_by()
         .values_list("id", flat=True)
     )
-    fresh = [
-        (None, item) for item in _order(round_, annotator) if item in waiting and item not in known
-    ]
-    again = [(pk, item) for pk, item in lapsed if item in waiting]
-    last = [(pk, item) for pk, item in skipped if item in waiting]
-    return [*again, *fresh, *last][:_ATTEMPTS]
+    lapsed = [item for _, item, state in mine if state == State.LAPSED and item in waiting]
+    skipped = [item for _, item, state in mine if state == State.SKIPPED and item in waiting]
+    fresh = [item for item in _order(round_, annotator) if item in waiting and item not in own]
+    return [(own.get(item), item) for item in [*lapsed, *fresh, *skipped][:_ATTEMPTS]]
 
 
 def _order(round_: Round, annotator: Annotator) -> tuple[int, ...]:
-    mark = RoundItem.objects.filter(round=round_).aggregate(n=Count("id"), last=Max("id"))
+    mark = RoundItem.objects.filter(round=round_).aggregate(n=Count("id"), sum=Sum("id"))
     return _cached_order(
-        round_.pk, round_.seed, annotator.pseudonym, mark["n"] or 0, mark["last"] or 0
+        round_.pk, round_.seed, annotator.pseudonym, mark["n"] or 0, mark["sum"] or 0
     )
 
 
 @lru_cache(maxsize=256)
 def _cached_order(
-    round_id: int, seed: int, pseudonym: str, count: int, last: int
+    round_id: int, seed: int, pseudonym: str, count: int, ids_sum: int
 ) -> tuple[int, ...]:
-    """Compute an order once per process; the items of a round only grow."""
+    """Compute an order once per process and set of items."""
     items = RoundItem.objects.filter(round_id=round_id).order_by()
     pairs = list(items.values_list("id", "reply__conversation_id"))
     return tuple(own_order(seed, pseudonym, pairs))
 
 
 def _take(
-    round_: Round,
-    annotator: Annotator,
-    assignment_id: int | None,
-    item_id: int,
-    now: datetime,
+    round_: Round, annotator: Annotator, assignment_id: int | None, item_id: int, *, wait: bool
 ) -> Assignment | None:
     """Take one item if it still can be; the unique constraints have the last word."""
-    if assignment_id is not None:
-        assignment = locked_assignment(assignment_id, annotator)
-        if assignment.state == State.ACTIVE:
-            assignment.lease_until = slots.lease_end(assignment, now)
-            assignment.save(update_fields=["lease_until"])
-            return assignment
-        return assignment if slots.try_resume(assignment, now) else None
-    slot = slots.lock_free_slot(item_id)
+    now = timezone.now()
+    # One claim at a time for each person, so that two open tabs get the same reply.
+    member = RoundMember.objects.select_for_update(of=("self",)).filter(
+        round=round_, annotator=annotator, active=True, round__status=Round.Status.OPEN
+    )
+    if not member:
+        return None
+    held = Assignment.objects.filter(
+        round_item__round=round_, annotator=annotator, state=State.ACTIVE
+    )
+    own = held.order_by("id").values_list("id", flat=True).first() or assignment_id
+    if own is not None:
+        return _take_again(own, annotator, now)
+    slot = slots.lock_free_slot(item_id, wait=wait)
     if slot is None:
         return None
     try:
@@ -177,6 +175,18 @@ def _take(
     except IntegrityError:
         return None
     return assignment
+
+
+def _take_again(assignment_id: int, annotator: Annotator, now: datetime) -> Assignment | None:
+    assignment = locked_assignment(assignment_id, annotator)
+    if assignment.state == State.ACTIVE:
+        assignment.lease_until = slots.lease_end(assignment, now)
+        assignment.save(update_fields=["lease_until"])
+        return assignment
+    if assignment.state not in {State.LAPSED, State.SKIPPED}:
+        # Declined or submitted in another tab meanwhile.
+        return None
+    return assignment if slots.try_resume(assignment, now) else None
 
 
 def _next_position(round_: Round, annotator: Annotator) -> int:

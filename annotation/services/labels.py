@@ -24,10 +24,13 @@ from annotation.models import (
 )
 from annotation.services import slots
 from annotation.services.claims import locked_assignment
+from annotation.services.text import checked_text
 
 MAX_COMMENT = 10_000
 MAX_CLIENT = 64
 MAX_SEQ = 2**62
+MAX_QUOTES = 100
+_RELOAD = "Please reload the page."
 
 State = Assignment.State
 Kind = AssignmentEvent.Kind
@@ -56,20 +59,29 @@ def save_label(
 ) -> SaveResult:
     """Keep one answer.
 
-    The same (client, seq) again changes nothing. A lower seq of the same client is logged and
-    never wins; between clients the server's order counts. Work whose slot has gone to somebody
-    else is kept as surplus.
+    The same (client, seq) again changes nothing; with another answer it is refused, as nobody
+    could tell which was meant. A lower seq of the same client is logged and never wins; between
+    clients the server's order counts. Work that had lapsed or was skipped takes a slot again where
+    one is free; where none is, the answers are kept all the same.
     """
     _check_answer(client, seq, value, reason, comment)
     with transaction.atomic():
         assignment = locked_assignment(assignment_id, annotator)
         events = LabelEvent.objects.filter(assignment=assignment, client=client)
-        if events.filter(seq=seq).exists():
+        known = events.filter(seq=seq).first()
+        if known is not None:
+            sent = (criterion_id, value, reason, comment_digest(comment))
+            if sent != (known.criterion_id, known.value, known.reason, known.comment_digest):
+                raise ValidationError("This number was used for another answer. " + _RELOAD)
             return SaveResult(_label(assignment, criterion_id), False, assignment)
         if assignment.state == State.SUBMITTED:
             raise ValidationError("This reply is submitted. Open it again to change an answer.")
+        if assignment.state == State.SURPLUS:
+            raise ValidationError("This reply is submitted already.")
         if assignment.state == State.DECLINED:
             raise ValidationError("You have declined this reply.")
+        if assignment.round_item.round.status == Round.Status.CLOSED:
+            raise ValidationError("This round is closed and takes no more answers.")
         if not RoundCriterion.objects.filter(
             round_item=assignment.round_item_id, criterion=criterion_id
         ).exists():
@@ -108,14 +120,16 @@ def save_label(
 
 @transaction.atomic
 def submit_assignment(*, assignment_id: int, annotator: Annotator) -> Assignment:
-    """Submit finished work; it counts from now on."""
+    """Submit finished work; it counts from now on, unless its slot has gone to somebody else."""
     assignment = locked_assignment(assignment_id, annotator)
-    if assignment.state == State.SUBMITTED:
+    if assignment.state in {State.SUBMITTED, State.SURPLUS}:
         return assignment
     if assignment.state == State.DECLINED:
         raise ValidationError("You have declined this reply.")
     if assignment.round_item.round.status == Round.Status.CLOSED:
         raise ValidationError("This round is closed and takes no more answers.")
+    if not slots.is_member(assignment.round_item.round_id, annotator.pk):
+        raise ValidationError("You do not label in this round any more. Your answers are kept.")
     _require_complete(assignment)
     now = timezone.now()
     if assignment.state in {State.LAPSED, State.SKIPPED} and not slots.try_resume(assignment, now):
@@ -139,6 +153,8 @@ def reopen_assignment(*, assignment_id: int, annotator: Annotator) -> Assignment
         raise ValidationError("Only a submitted reply can be opened again.")
     if assignment.round_item.round.status != Round.Status.OPEN:
         raise ValidationError("A reply can be opened again only while its round is open.")
+    if not slots.is_member(assignment.round_item.round_id, annotator.pk):
+        raise ValidationError("You do not label in this round any more.")
     assignment.state = State.ACTIVE
     assignment.submitted_at = None
     assignment.lease_until = slots.lease_end(assignment, timezone.now())
@@ -156,8 +172,12 @@ def checked_quotes(
     quotes: Sequence[Mapping[str, Any]], texts: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Return quotes that stand in the reply as they say; offsets count code points."""
-    kept = []
+    kept: list[dict[str, Any]] = []
+    if not isinstance(quotes, list | tuple) or len(quotes) > MAX_QUOTES:
+        raise ValidationError(f"Quotes are a list of at most {MAX_QUOTES}.")
     for quote in quotes:
+        if not isinstance(quote, Mapping):
+            raise ValidationError("A quote needs turn, start and text.")
         turn, start, text = quote.get("turn"), quote.get("start"), quote.get("text")
         if type(turn) is not int or type(start) is not int or not isinstance(text, str) or not text:
             raise ValidationError("A quote needs turn, start and text.")
@@ -170,17 +190,14 @@ def checked_quotes(
 
 
 def _check_answer(client: str, seq: int, value: str | None, reason: str, comment: str) -> None:
-    if not client or len(client) > MAX_CLIENT or not 0 <= seq <= MAX_SEQ:
-        raise ValidationError("The save is not numbered as it should be. Please reload the page.")
+    checked_text(client, MAX_CLIENT, "client")
+    if not client or type(seq) is not int or not 0 <= seq <= MAX_SEQ:
+        raise ValidationError("The save is not numbered as it should be. " + _RELOAD)
     if value is not None and value not in Value.values:
         raise ValidationError("An answer is met, not met or cannot tell.")
-    if reason and (value != Value.CANNOT_TELL or reason not in Reason.values):
+    if reason != "" and (value != Value.CANNOT_TELL or reason not in Reason.values):
         raise ValidationError("A reason belongs to the answer cannot tell.")
-    if len(comment) > MAX_COMMENT:
-        raise ValidationError(f"A comment has at most {MAX_COMMENT} characters.")
-    for text in (client, comment):
-        if "\x00" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
-            raise ValidationError("The text has a character that cannot be stored.")
+    checked_text(comment, MAX_COMMENT, "comment")
 
 
 def _label(assignment: Assignment, criterion_id: int) -> Label | None:
@@ -188,19 +205,15 @@ def _label(assignment: Assignment, criterion_id: int) -> Label | None:
 
 
 def _hold(assignment: Assignment, now: datetime) -> None:
-    """Keep the slot for work that goes on, or take one again, or mark the work as surplus."""
+    """Keep the slot for work that goes on, or take one again where one is free."""
     if assignment.started_at is None:
         assignment.started_at = now
         assignment.save(update_fields=["started_at"])
     if assignment.state == State.ACTIVE:
         assignment.lease_until = slots.lease_end(assignment, now)
         assignment.save(update_fields=["lease_until"])
-    elif (
-        assignment.state in {State.LAPSED, State.SKIPPED}
-        and assignment.round_item.round.status == Round.Status.OPEN
-        and not slots.try_resume(assignment, now)
-    ):
-        _keep_as_surplus(assignment)
+    elif slots.may_resume(assignment):
+        slots.try_resume(assignment, now)
 
 
 def _keep_as_surplus(assignment: Assignment) -> None:

@@ -16,11 +16,16 @@ from annotation.models import (
     RoundMember,
 )
 from annotation.services import slots
+from annotation.services.people import admit_annotators
+from annotation.services.text import checked_text
 from corpus.models import Collection, Conversation, Reply, Rubric, RubricItem
 from distressbench_site.accounts.models import User
 from distressbench_site.accounts.services import record_audit
 
 _CHUNK = 2000
+_MAX_NAME = 200
+_MAX_GUIDELINES = 200_000
+_MAX_REASON = 2000
 
 
 @transaction.atomic
@@ -35,8 +40,14 @@ def create_round(
     annotators: Iterable[Annotator],
     seed: int = 0,
     created_by: User | None,
+    override_reason: str = "",
 ) -> Round:
-    """Make a draft round that asks every criterion of each reply's published rubric."""
+    """Make a draft round that asks every criterion of each reply's published rubric.
+
+    Researchers are annotators of practice rounds alone, unless `override_reason` says why not.
+    """
+    checked_text(name, _MAX_NAME, "name")
+    checked_text(guidelines, _MAX_GUIDELINES, "guideline")
     chosen = {reply.pk: reply for reply in replies}
     rubrics = _rubrics_for(collection, chosen)
     round_ = Round(
@@ -61,11 +72,15 @@ def create_round(
     )
     _ask_everything(items)
     slots.add_slots([item.pk for item in items], overlap)
+    people = list({annotator.pk: annotator for annotator in annotators}.values())
+    admit_annotators(
+        round_=round_,
+        annotators=people,
+        reason=checked_text(override_reason, _MAX_REASON, "reason"),
+        actor=created_by,
+    )
     RoundMember.objects.bulk_create(
-        [
-            RoundMember(round=round_, annotator=annotator)
-            for annotator in {annotator.pk: annotator for annotator in annotators}.values()
-        ]
+        [RoundMember(round=round_, annotator=annotator) for annotator in people]
     )
     record_audit(
         actor=created_by,
@@ -94,7 +109,7 @@ def close_round(*, round_id: int, actor: User | None) -> Round:
 @transaction.atomic
 def set_overlap(*, round_id: int, overlap: int, actor: User | None) -> Round:
     """Change how many people label each reply; only free slots come or go."""
-    if not 1 <= overlap <= 10:
+    if type(overlap) is not int or not 1 <= overlap <= 10:
         raise ValidationError("The overlap is a whole number from 1 to 10.")
     round_ = Round.objects.select_for_update(of=("self",)).get(pk=round_id)
     if round_.status == Round.Status.CLOSED:
@@ -116,11 +131,19 @@ def set_overlap(*, round_id: int, overlap: int, actor: User | None) -> Round:
 
 
 @transaction.atomic
-def add_member(*, round_id: int, annotator: Annotator, actor: User | None) -> RoundMember:
-    """Let an annotator label in a round."""
+def add_member(
+    *, round_id: int, annotator: Annotator, actor: User | None, override_reason: str = ""
+) -> RoundMember:
+    """Let an annotator label in a round; a researcher only with a reason."""
     round_ = Round.objects.get(pk=round_id)
     if round_.status == Round.Status.CLOSED:
         raise ValidationError("This round is closed.")
+    admit_annotators(
+        round_=round_,
+        annotators=[annotator],
+        reason=checked_text(override_reason, _MAX_REASON, "reason"),
+        actor=actor,
+    )
     member, _ = RoundMember.objects.update_or_create(
         round=round_, annotator=annotator, defaults={"active": True}
     )
@@ -137,11 +160,13 @@ def add_member(*, round_id: int, annotator: Annotator, actor: User | None) -> Ro
 def remove_member(*, round_id: int, annotator: Annotator, actor: User | None) -> None:
     """Let an annotator label in a round no longer; submitted work stays, open work is freed."""
     round_ = Round.objects.get(pk=round_id)
-    RoundMember.objects.filter(round=round_, annotator=annotator).update(active=False)
+    members = RoundMember.objects.filter(round=round_, annotator=annotator, active=True)
+    if not members.update(active=False):
+        return
     held = Assignment.objects.select_for_update(of=("self",)).filter(
         round_item__round=round_, annotator=annotator, state=Assignment.State.ACTIVE
     )
-    for assignment in held:
+    for assignment in held.order_by("round_item_id"):
         slots.release(assignment, Assignment.State.LAPSED, AssignmentEvent.Kind.LAPSED)
     record_audit(
         actor=actor,
@@ -175,6 +200,11 @@ def _rubrics_for(collection: Collection, replies: dict[int, Reply]) -> dict[int,
     elsewhere = Conversation.objects.filter(pk__in=conversations).exclude(collection=collection)
     if elsewhere.exists():
         raise ValidationError("All replies of a round belong to one collection.")
+    withdrawn = Conversation.objects.filter(
+        pk__in=conversations, status=Conversation.Status.WITHDRAWN
+    )
+    if withdrawn.exists():
+        raise ValidationError("A withdrawn conversation is not labelled any more.")
     published = Rubric.objects.filter(
         conversation__in=conversations, status=Rubric.Status.PUBLISHED, items__isnull=False
     ).distinct()

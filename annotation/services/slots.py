@@ -10,9 +10,15 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import connection
 from django.db.models import Exists, OuterRef, QuerySet
-from django.utils import timezone
 
-from annotation.models import Assignment, AssignmentEvent, Round, RoundItem, Slot
+from annotation.models import (
+    Assignment,
+    AssignmentEvent,
+    Round,
+    RoundItem,
+    RoundMember,
+    Slot,
+)
 
 LIVE = [Assignment.State.ACTIVE, Assignment.State.SUBMITTED]
 
@@ -35,15 +41,19 @@ def record(assignment: Assignment, kind: str) -> None:
     AssignmentEvent.objects.create(assignment=assignment, kind=kind)
 
 
-def lock_free_slot(item_id: int) -> Slot | None:
-    """Return a free slot of an item, locked; None where all are held or being taken."""
+def lock_free_slot(item_id: int, *, wait: bool) -> Slot | None:
+    """Return a free slot of an item, locked; None where all are held.
+
+    Without `wait` a slot that somebody has locked counts as held, though they may give it back.
+    """
     free = free_slots().filter(round_item_id=item_id).order_by("number")
-    if connection.features.has_select_for_update_skip_locked:
-        free = free.select_for_update(skip_locked=True, of=("self",))
-        slot = free.first()
-        # Between reading and locking somebody may have taken it and committed.
-        return slot if slot is not None and _is_free(slot) else None
-    return free.first()
+    if not connection.features.has_select_for_update_skip_locked:
+        return free.first()
+    locking = free.select_for_update(skip_locked=not wait, of=("self",))
+    # Between reading and locking somebody may have taken it and committed.
+    while (slot := locking.first()) is not None and not _is_free(slot):
+        continue
+    return slot
 
 
 def _is_free(slot: Slot) -> bool:
@@ -69,13 +79,14 @@ def lapse_expired(round_id: int, now: datetime) -> None:
     )
     if connection.features.has_select_for_update_skip_locked:
         expired = expired.select_for_update(skip_locked=True, of=("self",))
-    for assignment in expired.order_by("id"):
+    # Slots are locked in one order everywhere, so that two transactions never wait for each other.
+    for assignment in expired.order_by("round_item_id", "id"):
         release(assignment, Assignment.State.LAPSED, AssignmentEvent.Kind.LAPSED)
 
 
 def try_resume(assignment: Assignment, now: datetime) -> bool:
     """Take a slot again for work that had given its own back."""
-    slot = lock_free_slot(assignment.round_item_id)
+    slot = lock_free_slot(assignment.round_item_id, wait=True)
     if slot is None:
         return False
     assignment.state = Assignment.State.ACTIVE
@@ -105,13 +116,14 @@ def add_slots(items: Iterable[int], overlap: int) -> None:
 def trim_slots(items: Iterable[int]) -> None:
     """Remove free slots of items that have more slots than the overlap of their round."""
     wanted = list(items)
-    overlap = dict(
-        RoundItem.objects.filter(pk__in=wanted).values_list("id", "round__overlap").order_by()
-    )
-    lockable = Slot.objects.filter(round_item__in=wanted).order_by("round_item_id", "-number")
+    lockable = Slot.objects.filter(round_item__in=wanted).order_by("round_item_id", "number")
     slots: dict[int, list[int]] = {}
     for slot_id, item in lockable.select_for_update().values_list("id", "round_item_id"):
         slots.setdefault(item, []).append(slot_id)
+    # Read after locking: a change of the overlap that was under way is committed by now.
+    overlap = dict(
+        RoundItem.objects.filter(pk__in=wanted).values_list("id", "round__overlap").order_by()
+    )
     crowded = {item: ids for item, ids in slots.items() if len(ids) > overlap[item]}
     if not crowded:
         return
@@ -121,16 +133,17 @@ def trim_slots(items: Iterable[int]) -> None:
     surplus = [
         slot_id
         for item, ids in crowded.items()
-        for slot_id in [i for i in ids if i in free][: len(ids) - overlap[item]]
+        for slot_id in [i for i in reversed(ids) if i in free][: len(ids) - overlap[item]]
     ]
     Slot.objects.filter(pk__in=surplus).delete()
 
 
-def open_round_or_none(round_id: int) -> Round | None:
-    """Return a round that hands out replies now."""
-    return Round.objects.filter(pk=round_id, status=Round.Status.OPEN).first()
+def is_member(round_id: int, annotator_id: int) -> bool:
+    """Return whether somebody may label in a round now."""
+    return RoundMember.objects.filter(round=round_id, annotator=annotator_id, active=True).exists()
 
 
-def now_or(moment: datetime | None) -> datetime:
-    """Return the moment given, else the present one."""
-    return moment or timezone.now()
+def may_resume(assignment: Assignment) -> bool:
+    """Return whether work that gave its slot back may take one again."""
+    round_ = assignment.round_item.round
+    return round_.status == Round.Status.OPEN and is_member(round_.pk, assignment.annotator_id)

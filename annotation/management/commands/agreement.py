@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import asdict
-from typing import Any
+from typing import IO, Any, cast
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from rich.console import Console
@@ -46,7 +46,7 @@ class Command(BaseCommand):
         table = Table("Dimension", "Rated by two", *(name for name, _ in COLUMNS), "Cannot tell")
         for name, panel in [("All", report.overall), *((n, p) for _, n, p in report.dimensions)]:
             table.add_row(name, str(panel.n_pairable), *_cells(panel), _share(panel))
-        console = Console(file=self.stdout)
+        console = Console(file=cast(IO[str], self.stdout))
         console.print(table)
         console.print(
             f"{report.n_annotators} annotators, {report.n_conversations} conversations, "

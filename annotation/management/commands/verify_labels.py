@@ -1,7 +1,7 @@
 """Check that every label is what its log gives."""
 
 import json
-from typing import Any
+from typing import IO, Any, cast
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from rich.console import Console
@@ -41,7 +41,7 @@ class Command(BaseCommand):
                         for name in ("assignment", "criterion", "fault", "log", "label")
                     )
                 )
-            Console(file=self.stdout).print(table)
+            Console(file=cast(IO[str], self.stdout)).print(table)
         else:
             self.stdout.write(f"{count} assignments: every label is what its log gives.")
         if faults:
