@@ -82,9 +82,9 @@ def save_label(
             raise ValidationError("You have declined this reply.")
         if assignment.round_item.round.status == Round.Status.CLOSED:
             raise ValidationError("This round is closed and takes no more answers.")
-        if not RoundCriterion.objects.filter(
-            round_item=assignment.round_item_id, criterion=criterion_id
-        ).exists():
+        asked = RoundCriterion.objects.filter(round_item=assignment.round_item_id)
+        # Compared here, as a database refuses to compare with a number beyond its range.
+        if criterion_id not in asked.values_list("criterion_id", flat=True):
             raise ValidationError("This criterion is not asked of this reply.")
         kept = checked_quotes(quotes, assignment.round_item.reply.turns)
         now = timezone.now()
