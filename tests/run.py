@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests import postgres, redis_server
+from tests import healthbench, postgres, redis_server
 from tests.program import ROOT, SECRET_KEY, find_chromium
 
 # What a second engine cannot change is not run a second time.
@@ -33,6 +33,12 @@ MISSING = {
         "tests of the team set-up with a broker were skipped",
         "Debian: apt install redis-server; macOS: brew install redis",
     ),
+}
+
+# The data are public and not ours: without them, the same tests run on a file of the same shape.
+_REAL_DATA = {
+    True: "on the published file, and on one of its shape",
+    False: "on a file of its shape only; DISTRESSBENCH_TEST_DATA=/folder/of/the/published/one",
 }
 
 
@@ -63,6 +69,8 @@ def main(arguments: list[str]) -> int:
         parts.append(_pytest("SQLite", chosen, arguments, environment))
         parts.append(_optional("Chromium", chromium, "browser tests ran in the part on SQLite"))
         parts.append(_optional("Redis", redis_path, "on a private server"))
+        real = healthbench.published()
+        parts.append(Part("HealthBench", True, _REAL_DATA[real is not None]))
         postgres_bin = postgres.find_bin()
         if postgres_bin is None:
             parts.append(_optional("PostgreSQL", None, ""))
@@ -116,7 +124,7 @@ def _report(parts: list[Part], *, required: bool) -> int:
     print("\nWhat ran:")
     words = {True: "yes", False: "FAILED", None: "MISSING" if required else "no"}
     for part in parts:
-        print(f"  {part.name:<11} {words[part.passed]:<8} {part.note}")
+        print(f"  {part.name:<12} {words[part.passed]:<8} {part.note}")
     failed = any(part.passed is False for part in parts)
     missing = any(part.passed is None for part in parts)
     if missing and required:

@@ -81,9 +81,7 @@ def open_source(
                     f"“{slug}” is no name for a collection: take letters, digits, hyphens and"
                     " underscores, at most 64."
                 )
-            source = HealthBenchSource(path, folder, slug, on_bytes)
-            source.convert(faults)
-            yield source
+            yield HealthBenchSource(path, folder, slug, on_bytes)
 
 
 def _refuse_collection(collection: str) -> None:
@@ -109,31 +107,34 @@ class HealthBenchSource(FolderSource):
         self._collection = collection
         # By table: for every row, the line of its example and its place among its rows.
         self._origins: dict[str, list[tuple[int, int]]] = {}
+        self._faults: list[Fault] = []
+        self._convert(self._faults.append)
 
     def check(self, tables: Sequence[str], report: Report) -> None:
-        """Do nothing: the examples were checked when they were turned into tables."""
+        """Report what was wrong with the examples when they were turned into tables."""
+        for fault in self._faults:
+            report(fault)
 
-    def convert(self, faults: Faults) -> None:
-        """Write the tables; examples with a fault are reported and left out."""
+    def _convert(self, report: Report) -> None:
         dimensions: set[str] = set()
         lines: dict[str, int] = {}
         streams: dict[str, BinaryIO] = {}
         objects = 0
         try:
             with self._file.open("rb") as stream:
-                for line, raw in read_lines(stream, self.label, faults):
+                for line, raw in read_lines(stream, self.label, report):
                     if raw is None:
                         continue
                     objects += 1
                     found = list(healthbench.problems(raw))
                     for name, value, reason in found:
-                        faults(Fault(self.label, line, name, shown(value), reason))
+                        report(Fault(self.label, line, name, shown(value), reason))
                     if found:
                         continue
                     earlier = lines.setdefault(raw["prompt_id"], line)
                     if earlier != line:
                         reason = f"line {earlier} has this prompt_id already"
-                        faults(
+                        report(
                             Fault(self.label, line, "prompt_id", shown(raw["prompt_id"]), reason)
                         )
                         continue
@@ -146,7 +147,7 @@ class HealthBenchSource(FolderSource):
             for opened in streams.values():
                 opened.close()
         if not objects:
-            first = faults.kept[0] if faults.kept else None
+            first = self._faults[0] if self._faults else None
             what = f"line {first.line}: {first.reason}" if first else "it is empty"
             raise UnreadableError(
                 f"{self.label} is neither a bundle nor HealthBench JSONL ({what})."
