@@ -13,7 +13,6 @@ from django.apps import apps
 from annotation.schema import comment_digest
 from corpus.schema import canonical_json, digest
 from scoring.bundle import MANIFEST, manifest_line
-from scoring.selectors import calibration_digest, judge_digest
 
 Tables = dict[str, list[dict[str, Any]]]
 AT = "2026-11-02T09:00:00.000000Z"
@@ -23,6 +22,9 @@ WORK = {"round": "First", **ITEM, "annotator": "a1"}
 
 def small_tables() -> Tables:
     """Return the rows of a bundle in which everything refers to something."""
+    # Benchmarks use this module in a process without Django.
+    from scoring.selectors import calibration_digest, judge_digest
+
     turns = [{"role": "user", "text": "It is a bad night."}]
     judge = {
         "kind": "llm",
