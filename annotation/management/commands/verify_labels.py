@@ -45,4 +45,5 @@ class Command(BaseCommand):
         else:
             self.stdout.write(f"{count} assignments: every label is what its log gives.")
         if faults:
-            raise CommandError(f"{len(faults)} labels differ from their log.")
+            differ = "label differs from its" if len(faults) == 1 else "labels differ from their"
+            raise CommandError(f"{len(faults)} {differ} log.")
