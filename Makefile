@@ -1,6 +1,6 @@
 # `make help` lists what there is. Everything runs in .venv, which these commands make and keep fresh.
 .POSIX:
-.PHONY: help demo demo-reset serve test test-long check bench lock format clean
+.PHONY: help demo demo-reset serve test test-long check bench screenshots lock format clean
 .DEFAULT_GOAL = help
 
 RUN = .venv/bin/python
@@ -45,6 +45,10 @@ check: ## Lint, types, import rules, migrations, templates, locks
 bench: ## Print the ratios of tests/benchmarks
 	@$(INSTALL) test
 	@for each in tests/benchmarks/bench_*.py; do PYTHONPATH=. $(RUN) "$$each" || exit 1; done
+
+screenshots: ## Take the pictures of the README anew (needs Chromium)
+	@$(INSTALL) test
+	@$(RUN) -m tests.screenshots
 
 lock: ## Write requirements/*.txt anew from pyproject.toml (needs uv; ARGS=--upgrade for newer versions)
 	@$(INSTALL) base
