@@ -329,7 +329,7 @@ class History(RuleBasedStateMachine):
         elif work.state == "lapsed" and self.may_resume(item, who):
             self.resume(work)
 
-    @rule(overlap=st.integers(1, 4))
+    @rule(overlap=st.integers(1, 3))
     def change_overlap(self, overlap):
         allowed = self.status != "closed"
         self.attempt(
@@ -342,7 +342,10 @@ class History(RuleBasedStateMachine):
         ways = {"open": {"paused", "closed"}, "paused": {"open", "closed"}, "closed": set()}
         act = {"open": services.open_round, "paused": services.pause_round,
                "closed": services.close_round}[status]  # fmt: skip
+        # A closed round is the end of a history, so it comes late.
         allowed = status in ways[self.status]
+        if status == "closed" and self.turn < 25:
+            return
         self.attempt(allowed, act, round_id=self.round.pk, actor=None)
         self.status = status if allowed else self.status
 
@@ -429,7 +432,7 @@ def run(examples, steps):
 
 @pytest.mark.django_db
 def test_random_histories_never_exceed_the_overlap_and_lose_nothing():
-    run(examples=20, steps=30)
+    run(examples=20, steps=40)
 
 
 @pytest.mark.long

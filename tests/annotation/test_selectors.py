@@ -314,6 +314,20 @@ def test_what_waits_is_exactly_what_claims_give(collection, people):
     assert progress(ada, made).available == 0
 
 
+def test_a_place_beyond_a_lowered_overlap_is_not_waiting_when_its_lease_runs_out(
+    collection, people
+):
+    ada, *others = people
+    made = make_round([reply_in(collection)], people, overlap=2)
+    held = [services.claim_next(round_id=made.pk, annotator=other) for other in others]
+    services.set_overlap(round_id=made.pk, overlap=1, actor=None)
+    for work, waiting in zip(held, (0, 1), strict=True):
+        past = timezone.now() - timedelta(seconds=1)
+        Assignment.objects.filter(pk=work.pk).update(lease_until=past)
+        assert progress(ada, made).available == waiting
+    assert drained(ada, made) == 1
+
+
 def test_progress_counts_what_is_done_in_hand_and_waiting(collection, people):
     ada = people[0]
     made = make_round([reply_in(collection) for _ in range(4)], [ada], overlap=1)
