@@ -1,12 +1,12 @@
 """Runs: started and steered by form, watched by a fragment that stops asking at the end."""
 
 import pytest
+from celery.exceptions import OperationalError as BrokerError
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
-from kombu.exceptions import OperationalError as BrokerError
 
 from scoring import tasks
 from scoring.models import Call, Run, RunItem, Verdict
