@@ -12,7 +12,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 FloatArray = NDArray[np.float64]
 Statistic = Callable[[FloatArray], FloatArray]
@@ -113,6 +112,9 @@ def collect(group: NDArray[np.integer], columns: Sequence[NDArray[np.generic]]) 
 @lru_cache(maxsize=4096)
 def t_quantile(degrees: int, level: float = LEVEL) -> float:
     """Return the two-sided Student quantile at `level` with `degrees` >= 1 of freedom."""
+    # Imported here, as below: it would slow the start of every command by half a second.
+    from scipy import special
+
     return float(special.stdtrit(degrees, 0.5 + level / 2))
 
 
@@ -121,6 +123,8 @@ def clopper_pearson(successes: float, trials: float, level: float = LEVEL) -> tu
 
     `trials` > 0 may be an effective, fractional number. Range: 0 <= low <= high <= 1.
     """
+    from scipy import special
+
     tail = (1 - level) / 2
     failures = max(trials - successes, 0.0)
     low = float(special.betaincinv(successes, failures + 1, tail)) if successes > 0 else 0.0

@@ -1,15 +1,17 @@
-"""What computes and what reads formats works without Django, and the contract names all of it."""
+"""What computes needs no Django, what starts needs no heavy numerics, and contracts name it all."""
 
 import json
+import os
 import re
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.program import ROOT
+from tests.program import ROOT, SECRET_KEY
 
 pytestmark = pytest.mark.no_database
 
@@ -86,3 +88,30 @@ def test_every_module_that_is_free_of_django_is_named_as_such():
     assert "annotation.guidelines" in names
 
     assert importable_without_django(names) == set(PURE)
+
+
+# All that a serving process has loaded before it answers: apps, tasks, every page.
+START = """
+import sys
+from django.core.management import call_command
+from distressbench_site.wsgi import application
+from distressbench_site.celery import app
+app.loader.import_default_modules()
+call_command("check", verbosity=0)
+print(*{name.partition(".")[0] for name in sys.modules})
+"""
+
+
+def test_starting_waits_for_no_library_that_only_a_computation_needs(tmp_path: Path):
+    done = subprocess.run(
+        [sys.executable, "-c", START],
+        cwd=ROOT,
+        env={**os.environ, "DISTRESSBENCH_DATA": str(tmp_path), "SECRET_KEY": SECRET_KEY},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = set(done.stdout.split())
+
+    assert {"scoring", "annotation", "numpy", "celery"} <= loaded
+    assert loaded & {"scipy", "sklearn", "pandas", "joblib", "aiohttp", "rich"} == set()
