@@ -91,7 +91,8 @@ class History(RuleBasedStateMachine):
 
     @initialize(overlap=st.integers(1, 3), seed=st.integers(0, 99))
     def make_round(self, overlap, seed):
-        self.people = [make_annotator() for _ in range(PEOPLE)]
+        # Their names decide the order of the replies, so they are the same in every history.
+        self.people = [make_annotator(pseudonym=f"person-{n}") for n in range(PEOPLE)]
         self.round = services.create_round(
             collection=self.replies[0].conversation.collection,
             name=f"Round {number()}",
@@ -438,4 +439,4 @@ def test_random_histories_never_exceed_the_overlap_and_lose_nothing():
 @pytest.mark.long
 @pytest.mark.django_db
 def test_many_long_random_histories_never_exceed_the_overlap_and_lose_nothing():
-    run(examples=400, steps=60)
+    run(examples=150, steps=60)
