@@ -32,11 +32,6 @@ function nextNumber() {
   return number;
 }
 
-function freshToken() {
-  const cookie = document.cookie.match(/(?:^|;\s*)(?:__Host-|__Secure-)?csrftoken=([^;]+)/);
-  return cookie ? decodeURIComponent(cookie[1]) : null;
-}
-
 function announce(message) {
   document.dispatchEvent(new CustomEvent("announce", { detail: { value: message } }));
 }
@@ -130,8 +125,6 @@ function onConfigure(event) {
   }
   parameters.client = client();
   parameters.seq = String(entry.seq);
-  // The page's own token may be older than a new sign-in; the header has the current one.
-  delete parameters.csrfmiddlewaretoken;
   if (!entry.failed) mark(form, "pending", "Saving");
 }
 
@@ -172,8 +165,6 @@ if (forms.length > 0) {
   document.addEventListener("submit", (event) => {
     const form = event.target;
     if (!(form instanceof HTMLFormElement) || !form.matches("[data-after-saving]")) return;
-    const token = freshToken();
-    if (token) form.elements.csrfmiddlewaretoken.value = token;
     if (open().length === 0) return;
     event.preventDefault();
     waiting = { target: form, submitter: event.submitter };
