@@ -275,6 +275,23 @@ class AssignmentEvent(models.Model):
 
     class Meta:
         ordering = ["id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(
+                    kind__in=[
+                        "claimed",
+                        "lapsed",
+                        "resumed",
+                        "submitted",
+                        "reopened",
+                        "skipped",
+                        "declined",
+                        "surplus",
+                    ]
+                ),
+                name="annotation_assignmentevent_kind_known",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.assignment_id}"
@@ -298,7 +315,9 @@ class Reason(models.TextChoices):
 
 
 _ANSWER = Q(value__isnull=True) | Q(value__in=["met", "not_met", "cannot_tell"])
+# SQL takes a check for kept when it comes to NULL, so that a missing value is excluded by name.
 _REASON = Q(reason="") | Q(
+    value__isnull=False,
     value="cannot_tell",
     reason__in=["reply_ambiguous", "criterion_unclear", "not_applicable", "outside_competence"],
 )
@@ -432,6 +451,10 @@ class Adjudication(models.Model):
             models.CheckConstraint(
                 condition=Q(value__in=["met", "not_met", "unresolvable"]),
                 name="annotation_adjudication_value_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(confidence__in=["low", "medium", "high"]),
+                name="annotation_adjudication_confidence_known",
             ),
         ]
 

@@ -198,6 +198,22 @@ class Call(models.Model):
                 | Q(outcome__isnull=False, settled_at__isnull=False),
                 name="scoring_call_settled_with_outcome",
             ),
+            models.CheckConstraint(
+                condition=Q(outcome__isnull=True)
+                | Q(
+                    outcome__in=[
+                        "ok",
+                        "parse",
+                        "schema",
+                        "refusal",
+                        "filter",
+                        "timeout",
+                        "http",
+                        "cut",
+                    ]
+                ),
+                name="scoring_call_outcome_known",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -611,6 +611,7 @@ class Migration(migrations.Migration):
                                     ],
                                 ),
                                 ("value", "cannot_tell"),
+                                ("value__isnull", False),
                             ),
                             _connector="OR",
                         ),
@@ -652,6 +653,7 @@ class Migration(migrations.Migration):
                             ],
                         ),
                         ("value", "cannot_tell"),
+                        ("value__isnull", False),
                     ),
                     _connector="OR",
                 ),
@@ -699,6 +701,34 @@ class Migration(migrations.Migration):
             constraint=models.CheckConstraint(
                 condition=models.Q(("value__in", ["met", "not_met", "unresolvable"])),
                 name="annotation_adjudication_value_known",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="adjudication",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("confidence__in", ["low", "medium", "high"])),
+                name="annotation_adjudication_confidence_known",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="assignmentevent",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "kind__in",
+                        [
+                            "claimed",
+                            "lapsed",
+                            "resumed",
+                            "submitted",
+                            "reopened",
+                            "skipped",
+                            "declined",
+                            "surplus",
+                        ],
+                    )
+                ),
+                name="annotation_assignmentevent_kind_known",
             ),
         ),
         migrations.AddConstraint(

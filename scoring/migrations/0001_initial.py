@@ -715,6 +715,29 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.AddConstraint(
+            model_name="call",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("outcome__isnull", True),
+                    (
+                        "outcome__in",
+                        [
+                            "ok",
+                            "parse",
+                            "schema",
+                            "refusal",
+                            "filter",
+                            "timeout",
+                            "http",
+                            "cut",
+                        ],
+                    ),
+                    _connector="OR",
+                ),
+                name="scoring_call_outcome_known",
+            ),
+        ),
+        migrations.AddConstraint(
             model_name="scoreset",
             constraint=models.UniqueConstraint(
                 fields=("collection", "ruler", "watermark"), name="scoring_scoreset_once"

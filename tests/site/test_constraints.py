@@ -89,6 +89,7 @@ BREAKS: dict[str, Callable[[World], Callable[[], None]]] = {
     "annotation_assignment_slot_iff_live": lambda w: changed(w.active, slot=None),
     "annotation_assignment_active_has_lease": lambda w: changed(w.active, lease_until=None),
     "annotation_assignment_submitted_has_date": lambda w: changed(w.submitted, submitted_at=None),
+    "annotation_assignmentevent_kind_known": lambda w: changed(w.assignment_event, kind="lost"),
     "annotation_label_once": lambda w: copied(w.label),
     "annotation_label_value_known": lambda w: changed(w.label, value="perhaps"),
     "annotation_label_reason_only_if_cannot_tell": lambda w: changed(
@@ -103,6 +104,9 @@ BREAKS: dict[str, Callable[[World], Callable[[], None]]] = {
     "annotation_labeleventtext.event_id": lambda w: copied(w.text),
     "annotation_adjudication_has_reason": lambda w: changed(w.adjudication, reason=""),
     "annotation_adjudication_value_known": lambda w: changed(w.adjudication, value="perhaps"),
+    "annotation_adjudication_confidence_known": lambda w: changed(
+        w.adjudication, confidence="some"
+    ),
     "scoring_judge_version_unique": lambda w: copied(w.judge, digest="z" * 64),
     "scoring_judge_kind_and_mode_known": lambda w: changed(w.judge, mode="dreaming"),
     "scoring_judge.digest": lambda w: copied(w.judge, version=2),
@@ -112,6 +116,7 @@ BREAKS: dict[str, Callable[[World], Callable[[], None]]] = {
     "scoring_runitem_leased_has_lease": lambda w: changed(w.run_item, state="leased"),
     "scoring_runitem_state_known": lambda w: changed(w.run_item, state="lost"),
     "scoring_call_settled_with_outcome": lambda w: changed(w.call, outcome="ok"),
+    "scoring_call_outcome_known": lambda w: changed(w.settled, outcome="lost"),
     "scoring_verdict_once": lambda w: copied(w.verdict),
     "scoring_verdict_probability_0_to_1": lambda w: changed(w.verdict, probability=1.01),
     "scoring_split.collection_id": lambda w: copied(w.split),
