@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 from django.core.management import call_command
 from django.db import connections
-from django.test import TransactionTestCase
+from django.test import TransactionTestCase, override_settings
 
 from tests.browsing import Browsing, assert_accessible
 from tests.program import Program, find_chromium
@@ -88,6 +88,13 @@ def _flush_under_guards() -> Iterator[None]:
     """Let tests with real transactions clean up after themselves."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransactionTestCase, "_fixture_teardown", _flush_and_restore)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cheap_passwords() -> Iterator[None]:
+    """Hash passwords quickly in this process; programs that tests start do as they always do."""
+    with override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"]):
         yield
 
 

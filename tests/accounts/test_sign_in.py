@@ -39,6 +39,18 @@ def test_people_sign_in_with_their_address_in_any_case(client, clinician):
     assert client.session["_auth_user_id"] == str(clinician.pk)
 
 
+def test_the_program_stores_passwords_that_take_long_to_guess(make_program, clinician):
+    hashing = "from django.contrib.auth.hashers import make_password; print(make_password('calm'))"
+
+    stored = make_program().manage("shell", "--command", hashing).stdout
+
+    algorithm, rounds, *_ = stored.strip().splitlines()[-1].split("$")
+    assert algorithm == "pbkdf2_sha256"
+    assert int(rounds) >= 600_000
+    # The tests of this process alone do without, for speed.
+    assert clinician.password.startswith("md5$")
+
+
 def test_sign_in_goes_on_to_where_somebody_wanted_to_be_and_never_elsewhere(client, clinician):
     url = reverse("account_change_password")
     asked = client.get(url)
