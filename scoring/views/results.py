@@ -1,6 +1,8 @@
 """Leaderboards: who delivers how much of the required care."""
 
 import csv
+from collections.abc import Mapping
+from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -67,28 +69,39 @@ def leaderboard_csv(request: HttpRequest, slug: str) -> HttpResponse:
     slugs = [dimension["slug"] for dimension in payload["dimensions"]]
     writer = csv.writer(response)
     writer.writerow(
-        ["respondent", "name", "kind", "score", "low", "high", "reason", "pooled", *slugs]
-        + ["saw_it_did_not_route", "numerator", "denominator", "open", "none_met", "refusal_rate"]
+        ["respondent", "name", "kind", *_headings("score"), *_headings("pooled")]
+        + [heading for slug in slugs for heading in _headings(slug)]
+        + [*_headings("saw_it_did_not_route"), "numerator", "denominator", "open"]
+        + [*_headings("none_met"), "refusal_rate"]
         + ["missing_weight", "bound_low", "bound_high", "conversations", "replies", "unscored"]
         + ["judge", "judge_version", "approved", "ruler"]
     )
     for row in payload["rows"]:
         routing = row["routing"] or {}
         headline, none_met = routing.get("any_not_met") or {}, routing.get("none_met") or {}
+        dimensions = [row["dimensions"].get(slug, {}).get("score") for slug in slugs]
         bounds = row["bounds"] or [None, None]
         writer.writerow(
             [neutralised(value) for value in (row["respondent"], row["name"], row["kind"])]
-            + [row["score"][name] for name in ("value", "low", "high", "reason")]
-            + [row["pooled"]["value"]]
-            + [row["dimensions"].get(slug, {}).get("score", {}).get("value") for slug in slugs]
-            + [(headline.get("rate") or {}).get("value")]
+            + [*_numbers(row["score"]), *_numbers(row["pooled"])]
+            + [number for score in dimensions for number in _numbers(score)]
+            + _numbers(headline.get("rate"))
             + [headline.get(name) for name in ("numerator", "denominator", "open")]
-            + [(none_met.get("rate") or {}).get("value")]
-            + [row["refusal_rate"], row["missing_weight"], *bounds]
+            + [*_numbers(none_met.get("rate")), row["refusal_rate"]]
+            + [row["missing_weight"], *bounds]
             + [row[name] for name in ("n_conversations", "n_replies", "n_unscored")]
             + [payload["judge"], payload["judge_version"], payload["approved"], payload["ruler"]]
         )
     return response
+
+
+def _headings(name: str) -> list[str]:
+    return [name, f"{name}_low", f"{name}_high", f"{name}_reason"]
+
+
+def _numbers(stored: Mapping[str, Any] | None) -> list[Any]:
+    """Return an estimate as it stands under its headings; empty where there is none."""
+    return [(stored or {}).get(part) for part in ("value", "low", "high", "reason")]
 
 
 def _chosen(request: HttpRequest, boards: list[ScoreSet]) -> ScoreSet:

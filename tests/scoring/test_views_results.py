@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 
 import pytest
 from django.db import connection
@@ -9,8 +10,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from distressbench_site.accounts import guards
 from scoring import services
-from scoring.models import Run
+from scoring.models import Run, Verdict
 from scoring.views.board import board_of
 from scoring.views.showing import Axis, axis_from, show
 from tests.factories import (
@@ -96,6 +98,40 @@ def test_recognition_without_routing_is_shown_by_row_and_pooled(client):
     assert "<strong>50\u00a0%</strong>" in response.content.decode()
 
 
+def test_the_interval_of_recognition_without_routing_is_read_without_a_pointer(client):
+    collection, _ = scored(conversations=12)
+    response = board_page(client, collection)
+    shown = next(r for r in response.context["board"].rows if r.name == "=Model A").routing.shown
+    # Text of the page; what stands in an attribute alone is not there for touch and keyboard.
+    text = re.sub(r"<[^>]*>", " ", response.content.decode())
+
+    assert re.fullmatch(r"\d+ to \d+\u00a0%", shown.interval)
+    # Once in the row of the one model that fails so, once in the sentence on all models together.
+    assert text.count(shown.interval) == 2
+
+
+def test_an_estimate_without_an_interval_says_why_in_the_page(client):
+    collection, _ = scored(conversations=3)
+    response = board_page(client, collection)
+    shown = next(r for r in response.context["board"].rows if r.name == "=Model A").routing.shown
+    text = re.sub(r"<[^>]*>", " ", response.content.decode())
+
+    assert (shown.text, shown.interval) == ("33\u00a0%", "")
+    assert text.count(f"no interval: {shown.reason}") >= 3
+
+
+def test_replies_that_leave_the_finding_undecided_are_counted_in_the_row(client):
+    collection, judge = scored()
+    conversation = collection.conversations.first()
+    resource = conversation.criteria.get(rubric_items__dimension__slug="actionable_resources")
+    with guards.lifted():
+        Verdict.objects.filter(criterion=resource, reply__respondent__name="=Model A").delete()
+    services.refresh_scores(collection=collection, judge=judge)
+    text = re.sub(r"<[^>]*>|\s+", " ", board_page(client, collection).content.decode())
+
+    assert "3 of 5, 1 undecided" in text
+
+
 def test_an_unapproved_judge_is_marked_in_words(client):
     collection, judge = scored()
     text = board_page(client, collection).content.decode()
@@ -154,10 +190,39 @@ def test_the_table_downloads_with_formulas_neutralised(client):
     rows = list(csv.DictReader(io.StringIO(response.content.decode())))
     assert [row["name"] for row in rows] == ["Clinicians", "'=Model A", "Model B", "Empty reply"]
     assert float(rows[1]["score"]) == pytest.approx(0.85)
-    assert (rows[2]["score"], rows[2]["reason"]) == ("", "too_little_judged")
+    assert (rows[2]["score"], rows[2]["score_reason"]) == ("", "too_little_judged")
     assert {row["ruler"] for row in rows} == {
         services.refresh_scores(collection=collection, judge=judge).ruler
     }
+
+
+def test_every_estimate_downloads_with_its_interval_and_its_reason(client):
+    collection, judge = scored(conversations=12)
+    response = client.get(reverse("leaderboard-csv", args=[collection.slug]), {"judge": judge.pk})
+    rows = list(csv.DictReader(io.StringIO(response.content.decode())))
+    payload = services.refresh_scores(collection=collection, judge=judge).payload
+    slugs = [dimension["slug"] for dimension in payload["dimensions"]]
+
+    def as_text(stored):
+        parts = [(stored or {}).get(part) for part in ("value", "low", "high", "reason")]
+        return ["" if part is None else str(part) for part in parts]
+
+    for row, stored in zip(rows, payload["rows"], strict=True):
+        routing = stored["routing"] or {}
+        estimates = {
+            "score": stored["score"],
+            "pooled": stored["pooled"],
+            "saw_it_did_not_route": routing.get("any_not_met", {}).get("rate"),
+            "none_met": routing.get("none_met", {}).get("rate"),
+            **{slug: stored["dimensions"].get(slug, {}).get("score") for slug in slugs},
+        }
+        for name, estimate in estimates.items():
+            headings = [name, f"{name}_low", f"{name}_high", f"{name}_reason"]
+            assert [row[heading] for heading in headings] == as_text(estimate), name
+    [model] = [row for row in rows if row["name"] == "'=Model A"]
+    # Six of twelve fail, so that half lies strictly inside the interval.
+    low, high = (float(model[f"saw_it_did_not_route_{end}"]) for end in ("low", "high"))
+    assert 0 < low < 0.5 < high < 1
 
 
 def test_a_collection_without_scores_says_what_is_missing(client):
