@@ -52,7 +52,7 @@ class Shown:
 
 
 UNIT_AXIS = Axis(0.0, 1.0, "0 to 1")
-PERCENT_AXIS = Axis(0.0, 1.0, "0 to 100 %")
+PERCENT_AXIS = Axis(0.0, 1.0, f"0 to 100{PER_CENT}")
 
 
 def estimate_of(stored: Mapping[str, Any] | None) -> Estimate:
@@ -126,7 +126,7 @@ def axis_from(lows: Iterable[float]) -> Axis:
     """Return the axis up to 100 % that begins at a multiple of 20 % below all lows."""
     lowest = min(lows, default=0.0)
     start = min(max(floor(lowest * 5) * 20, 0), 80)
-    return Axis(start / 100, 1.0, f"{start} to 100 %")
+    return Axis(start / 100, 1.0, f"{start} to 100{PER_CENT}")
 
 
 def short(digest: str) -> str:
