@@ -6,10 +6,11 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from annotation.models import Annotator, Round
+from distressbench_site.accounts.admin import ReadOnlyAdmin
 
 
 @admin.register(Round)
-class RoundAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class RoundAdmin(ReadOnlyAdmin):
     """Rounds, to read; their states change on their own pages, where the rules are."""
 
     list_display = ["name", "collection", "purpose", "status", "overlap", "created_at"]
@@ -17,21 +18,9 @@ class RoundAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     search_fields = ["name"]
     date_hierarchy = "created_at"
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Rounds are made on their own page."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Rounds are changed on their own page."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Rounds stay."""
-        return False
-
 
 @admin.register(Annotator)
-class AnnotatorAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class AnnotatorAdmin(ReadOnlyAdmin):
     """Pseudonyms, and the account behind each where there is one."""
 
     list_display = ["pseudonym", "user"]
@@ -40,10 +29,6 @@ class AnnotatorAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     readonly_fields = ["pseudonym"]
     raw_id_fields = ["user"]
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Annotators come with their first round or with an import."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """People with labels are never deleted."""
-        return False
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Let admins link an account to a pseudonym that came with an import."""
+        return self.has_view_permission(request, obj)

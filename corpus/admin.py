@@ -18,41 +18,9 @@ from corpus.models import (
     RubricItem,
     Subcategory,
 )
-from distressbench_site.accounts.models import User
-from distressbench_site.accounts.roles import ADMIN, current_user, has_role
+from distressbench_site.accounts.admin import ReadOnly, ReadOnlyAdmin
+from distressbench_site.accounts.roles import current_user
 from distressbench_site.accounts.services import record_audit
-
-
-def may_administer(request: HttpRequest) -> bool:
-    """Return whether the person may read the tables in the admin site."""
-    user = request.user
-    return (
-        isinstance(user, User) and user.is_active and (user.is_superuser or has_role(user, ADMIN))
-    )
-
-
-class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """A table to look at: nothing is added, changed or deleted."""
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        """Show the app to admins."""
-        return may_administer(request)
-
-    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Show the rows to admins."""
-        return may_administer(request)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Leave adding to import and to the pages."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Leave changes to services."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Delete nothing."""
-        return False
 
 
 class WordingAdmin(ReadOnlyAdmin):
@@ -62,7 +30,7 @@ class WordingAdmin(ReadOnlyAdmin):
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Let admins edit the wording."""
-        return may_administer(request)
+        return self.has_view_permission(request, obj)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         """Return every field but the wording."""
@@ -126,7 +94,7 @@ class CriterionAdmin(ReadOnlyAdmin):
     search_fields = ("key", "text", "conversation__key")
 
 
-class RubricItemInline(admin.TabularInline):  # type: ignore[type-arg]
+class RubricItemInline(ReadOnly, admin.TabularInline):  # type: ignore[type-arg]
     """The criteria of a rubric with weight and dimension."""
 
     model = RubricItem
@@ -134,18 +102,6 @@ class RubricItemInline(admin.TabularInline):  # type: ignore[type-arg]
     readonly_fields = fields
     extra = 0
     can_delete = False
-
-    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Show the rows to admins."""
-        return may_administer(request)
-
-    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Leave adding to import and to the pages."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Leave changes to services."""
-        return False
 
 
 @admin.register(Rubric)

@@ -2,7 +2,7 @@
 
 from django.contrib import admin
 
-from corpus.admin import ReadOnlyAdmin
+from distressbench_site.accounts.admin import ReadOnlyAdmin
 from scoring.models import (
     Calibration,
     CalibrationDecision,

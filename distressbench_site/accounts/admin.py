@@ -21,19 +21,28 @@ admin.site.index_title = "To look things up"
 admin.site.unregister([Group, EmailAddress, Authenticator])
 
 
-class _ReadOnly:
-    def has_add_permission(self, request: HttpRequest) -> bool:
+class ReadOnly:
+    """Rows to look at: nothing is added, changed or deleted. The backend says who may look."""
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Leave adding to the pages and to import."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Leave changes to the pages, where the rules are."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Delete nothing."""
         return False
 
 
+class ReadOnlyAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
+    """A table to look at."""
+
+
 @admin.register(User)
-class UserAdmin(_ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
+class UserAdmin(ReadOnlyAdmin):
     """People."""
 
     list_display = ("email", "name", "is_active", "last_login")
@@ -42,7 +51,7 @@ class UserAdmin(_ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
 
 
 @admin.register(Invitation)
-class InvitationAdmin(_ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
+class InvitationAdmin(ReadOnlyAdmin):
     """Invitations."""
 
     list_display = ("email", "created_at", "expires_at", "accepted_at")
@@ -50,7 +59,7 @@ class InvitationAdmin(_ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
 
 
 @admin.register(AuditEvent)
-class AuditEventAdmin(_ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
+class AuditEventAdmin(ReadOnlyAdmin):
     """The audit log."""
 
     list_display = ("at", "actor", "action", "target")

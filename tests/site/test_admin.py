@@ -1,16 +1,23 @@
-"""The admin site of the corpus: names are edited, everything else is read."""
+"""The admin site: names are edited, and whose account a pseudonym is; everything else is read."""
 
 import pytest
 from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
 
-from corpus.models import Collection, Dimension
+from annotation.models import Annotator
+from corpus.models import Dimension
 from distressbench_site.accounts.models import AuditEvent
-from tests.factories import make_collection, make_conversation, make_reply, make_user
+from tests.factories import (
+    make_annotator,
+    make_collection,
+    make_conversation,
+    make_reply,
+    make_user,
+)
 
 pytestmark = pytest.mark.django_db
-READ_ONLY_APPS = ("corpus", "scoring")
+APPS = ("accounts", "annotation", "corpus", "scoring")
 
 
 @pytest.fixture
@@ -21,7 +28,7 @@ def client() -> Client:
 
 
 def models():
-    found = [m for m in admin.site._registry if m._meta.app_label in READ_ONLY_APPS]
+    found = [m for m in admin.site._registry if m._meta.app_label in APPS]
     return sorted(found, key=lambda model: model._meta.label)
 
 
@@ -31,7 +38,7 @@ def admin_url(model, name, *args):
 
 def test_admins_read_every_table_and_add_or_delete_nothing(client):
     reply = make_reply()
-    assert len(models()) > 10
+    assert {model._meta.app_label for model in models()} == set(APPS)
     for model in models():
         assert client.get(admin_url(model, "changelist")).status_code == 200, model
         assert client.get(admin_url(model, "add")).status_code == 403, model
@@ -73,4 +80,16 @@ def test_content_is_not_changed_by_a_forged_form(client):
 
 def test_other_staff_see_nothing(client):
     client.force_login(make_user(roles=["researcher"], is_staff=True))
-    assert client.get(admin_url(Collection, "changelist")).status_code == 403
+    for model in models():
+        assert client.get(admin_url(model, "changelist")).status_code == 403, model
+
+
+def test_an_account_is_linked_to_a_pseudonym_that_came_without(client):
+    annotator, user = make_annotator(), make_user(roles=["clinician"])
+    sent = {"pseudonym": "another", "user": user.pk}
+
+    assert client.post(admin_url(Annotator, "change", annotator.pk), sent).status_code == 302
+
+    before = annotator.pseudonym
+    annotator.refresh_from_db()
+    assert (annotator.pseudonym, annotator.user) == (before, user)
