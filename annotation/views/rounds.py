@@ -126,12 +126,13 @@ def round_detail(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _change(
-    request: HttpRequest, pk: int, act: Callable[[Round], object], said: str
+    request: HttpRequest, pk: int, service: Callable[..., object], said: str, **what: Any
 ) -> HttpResponse:
     """Do one thing to a round and show it; what is refused is said with 422."""
-    round_ = access.round_for_research(current_user(request), pk)
+    actor = current_user(request)
+    round_ = access.round_for_research(actor, pk)
     try:
-        act(round_)
+        service(round_id=pk, actor=actor, **what)
     except ValidationError as error:
         round_.refresh_from_db()
         return _round_page(request, round_, status=422, refused=" ".join(error.messages))
@@ -143,11 +144,10 @@ def _change(
 @researcher_required
 def round_open(request: HttpRequest, pk: int) -> HttpResponse:
     """Open a round, so that it hands out replies."""
-    actor = current_user(request)
     return _change(
         request,
         pk,
-        lambda _: services.open_round(round_id=pk, actor=actor),
+        services.open_round,
         "The round is open. Its clinicians find it under “My rounds”.",
     )
 
@@ -156,11 +156,10 @@ def round_open(request: HttpRequest, pk: int) -> HttpResponse:
 @researcher_required
 def round_pause(request: HttpRequest, pk: int) -> HttpResponse:
     """Pause a round; what was answered stays."""
-    actor = current_user(request)
     return _change(
         request,
         pk,
-        lambda _: services.pause_round(round_id=pk, actor=actor),
+        services.pause_round,
         "The round is paused. It hands out nothing until it is opened again.",
     )
 
@@ -169,13 +168,7 @@ def round_pause(request: HttpRequest, pk: int) -> HttpResponse:
 @researcher_required
 def round_close(request: HttpRequest, pk: int) -> HttpResponse:
     """Close a round for good."""
-    actor = current_user(request)
-    return _change(
-        request,
-        pk,
-        lambda _: services.close_round(round_id=pk, actor=actor),
-        "The round is closed.",
-    )
+    return _change(request, pk, services.close_round, "The round is closed.")
 
 
 @require_POST
@@ -186,13 +179,8 @@ def round_overlap(request: HttpRequest, pk: int) -> HttpResponse:
     form = OverlapForm(request.POST)
     if not form.is_valid():
         return _round_page(request, round_, status=422, overlap_form=form)
-    overlap, actor = form.cleaned_data["overlap"], current_user(request)
-    return _change(
-        request,
-        pk,
-        lambda _: services.set_overlap(round_id=pk, overlap=overlap, actor=actor),
-        "Changed.",
-    )
+    overlap = form.cleaned_data["overlap"]
+    return _change(request, pk, services.set_overlap, "Changed.", overlap=overlap)
 
 
 @require_POST
@@ -203,16 +191,9 @@ def round_member_add(request: HttpRequest, pk: int) -> HttpResponse:
     form = MemberForm(request.POST, round_=round_)
     if not form.is_valid():
         return _round_page(request, round_, status=422, member_form=form)
-    annotator, actor = (
-        services.annotator_for(user=form.cleaned_data["person"]),
-        current_user(request),
-    )
-    return _change(
-        request,
-        pk,
-        lambda _: services.add_member(round_id=pk, annotator=annotator, actor=actor),
-        f"{annotator.pseudonym} may label here now.",
-    )
+    annotator = services.annotator_for(user=form.cleaned_data["person"])
+    said = f"{annotator.pseudonym} may label here now."
+    return _change(request, pk, services.add_member, said, annotator=annotator)
 
 
 @require_POST
@@ -221,10 +202,5 @@ def round_member_remove(request: HttpRequest, pk: int, annotator_id: int) -> Htt
     """Let a clinician label in a round no longer; what they submitted stays."""
     access.round_for_research(current_user(request), pk)
     annotator = get_object_or_404(Annotator, pk=annotator_id, memberships__round_id=pk)
-    actor = current_user(request)
-    return _change(
-        request,
-        pk,
-        lambda _: services.remove_member(round_id=pk, annotator=annotator, actor=actor),
-        f"{annotator.pseudonym} labels here no longer. What was submitted stays.",
-    )
+    said = f"{annotator.pseudonym} labels here no longer. What was submitted stays."
+    return _change(request, pk, services.remove_member, said, annotator=annotator)
