@@ -85,6 +85,14 @@ def watch(page: Page, faults: list[str]) -> None:
     page.on("pageerror", lambda error: faults.append(f"script error at {page.url}: {error}"))
 
 
+def fill_sign_in(page: Page, email: str, password: str) -> None:
+    """Sign in on the page that asks for it, and wait until it has let the person through."""
+    page.fill("input[name=login]", email)
+    page.fill("input[name=password]", password)
+    page.press("input[name=password]", "Enter")
+    page.wait_for_url(lambda url: "/account/login" not in url)
+
+
 def assert_accessible(page: Page, *, schemes: tuple[str, ...] = ("light", "dark")) -> None:
     """Fail with a readable list when axe finds a fault on the page in one of the colour schemes."""
     found: list[str] = []

@@ -4,7 +4,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from tests.browsing import Browsing
+from tests.browsing import Browsing, fill_sign_in
 from tests.program import ROOT, Program
 
 FOLDER = ROOT / "static" / "img" / "readme"
@@ -25,10 +25,7 @@ def main() -> None:
             def sign_in(email: str):  # type: ignore[no-untyped-def]
                 page = browsing.browser.new_page(viewport=SIZE)
                 page.goto(f"{program.url}/account/login/")
-                page.fill("input[name=login]", email)
-                page.fill("input[name=password]", PASSWORD)
-                page.press("input[name=password]", "Enter")
-                page.wait_for_url(lambda url: "/account/login" not in url)
+                fill_sign_in(page, email, PASSWORD)
                 return page
 
             page = sign_in("clinician@example.org")

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.browsing import fill_sign_in
 from tests.factories import PASSWORD
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db]
@@ -41,14 +42,7 @@ def program(live_program):
 
 def sign_in(page, program, email="carla@example.org"):
     page.goto(f"{program.url}/account/login/")
-    fill_sign_in(page, email)
-
-
-def fill_sign_in(page, email="carla@example.org"):
-    page.fill("input[name=login]", email)
-    page.fill("input[name=password]", PASSWORD)
-    page.press("input[name=password]", "Enter")
-    page.wait_for_url(lambda url: "/account/login" not in url)
+    fill_sign_in(page, email, PASSWORD)
 
 
 def sign_in_anew_in_another_tab(page, program, email="carla@example.org"):
@@ -121,4 +115,4 @@ def test_a_sign_in_page_from_before_the_last_sign_in_still_signs_in(page, progra
     sign_in(tab, program)
     tab.close()
     page.context.clear_cookies(name="sessionid")
-    fill_sign_in(page)
+    fill_sign_in(page, "carla@example.org", PASSWORD)

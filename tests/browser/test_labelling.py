@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from tests.browsing import fill_sign_in
 from tests.factories import PASSWORD
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db]
@@ -49,10 +50,7 @@ def program(live_program):
 
 def sign_in(page, program, email="clinician@example.org"):
     page.goto(f"{program.url}/account/login/")
-    page.fill("input[name=login]", email)
-    page.fill("input[name=password]", PASSWORD)
-    page.press("input[name=password]", "Enter")
-    page.wait_for_url(lambda url: "/account/login" not in url)
+    fill_sign_in(page, email, PASSWORD)
 
 
 def take_next(page, program):
@@ -219,10 +217,7 @@ def test_a_lapsed_session_keeps_the_answer_until_one_signs_in_again(page, progra
     with page.context.expect_page() as opened:
         page.click("#signed-out a")
     tab = opened.value
-    tab.fill("input[name=login]", "clinician@example.org")
-    tab.fill("input[name=password]", PASSWORD)
-    tab.press("input[name=password]", "Enter")
-    tab.wait_for_url(lambda url: "/account/login" not in url)
+    fill_sign_in(tab, "clinician@example.org", PASSWORD)
     tab.close()
     wait_saved(page, criterion)
     assert page.locator("#signed-out").is_hidden()

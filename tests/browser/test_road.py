@@ -7,6 +7,7 @@ import zipfile
 import pytest
 
 from tests import healthbench
+from tests.browsing import fill_sign_in
 from tests.factories import PASSWORD
 from tests.program import ROOT
 
@@ -42,10 +43,7 @@ class Walk:
         page = self.new_page()
         page.goto(f"{self.program.url}/")
         self.look(page)
-        page.fill("input[name=login]", email)
-        page.fill("input[name=password]", PASSWORD)
-        page.press("input[name=password]", "Enter")
-        page.wait_for_url(lambda url: "/account/login" not in url)
+        fill_sign_in(page, email, PASSWORD)
         self.look(page)
         return page
 
