@@ -245,7 +245,7 @@ class Respondent(models.Model):
         """What the respondent is; only models are ranked."""
 
         MODEL = "model", "model"
-        REFERENCE = "reference", "clinician reference"
+        REFERENCE = "reference", "reference"
         FLOOR = "floor", "floor"
 
     slug = models.SlugField(max_length=64, unique=True)

@@ -155,7 +155,8 @@ def assignment_context(assignment: Assignment) -> dict[str, Any]:
 
 def keep(assignment: Assignment, criterion_id: int, answer: Mapping[str, Any]) -> None:
     """Save one answer; a request without JavaScript is a client of its own."""
-    label = Label.objects.filter(assignment=assignment, criterion=criterion_id).first()
+    # Not criterion=: a number from the URL may be larger than any column.
+    label = Label.objects.filter(assignment=assignment, criterion__pk__exact=criterion_id).first()
     services.save_label(
         assignment_id=assignment.pk,
         annotator=assignment.annotator,

@@ -171,7 +171,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[
                             ("model", "model"),
-                            ("reference", "clinician reference"),
+                            ("reference", "reference"),
                             ("floor", "floor"),
                         ],
                         default="model",

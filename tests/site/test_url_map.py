@@ -25,7 +25,8 @@ RESEARCHERS = (RESEARCHER, ADMIN)
 ADMINS = (ADMIN,)
 EVERYBODY = (*ROLES, "nobody")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-NEVER = 987_654_321
+# No row has these numbers; the second is more than any column holds.
+NEVER = (987_654_321, 10**30)
 
 
 def make_person(role: str) -> User:
@@ -385,10 +386,14 @@ def test_what_does_not_exist_is_not_found(client, name):
     owner = make_person(page.roles[0])
     client.force_login(owner)
     args = page.make(owner)
-    for place, value in enumerate(args):
-        missing = [*args]
-        missing[place] = NEVER if isinstance(value, int) else "nowhere"
-        url = reverse(name, args=missing)
+    missing = [
+        [*args[:place], other, *args[place + 1 :]]
+        for place, value in enumerate(args)
+        for other in (NEVER if isinstance(value, int) else ["nowhere"])
+    ]
+    for wrong in missing:
+        place = next(n for n, value in enumerate(wrong) if value != args[n])
+        url = reverse(name, args=wrong)
         for method in page.methods.split():
             status = ask(client, method, url).status_code
             # A form about a row within one's own page may say so beside the field instead.
