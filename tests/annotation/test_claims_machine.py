@@ -439,4 +439,4 @@ def test_random_histories_never_exceed_the_overlap_and_lose_nothing():
 @pytest.mark.long
 @pytest.mark.django_db
 def test_many_long_random_histories_never_exceed_the_overlap_and_lose_nothing():
-    run(examples=150, steps=60)
+    run(examples=50, steps=40)
