@@ -7,9 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.contrib.auth.models import Group
+from django.db import transaction
 from django.utils import timezone
 
-from annotation.models import Annotator, Round
+from annotation.models import Annotator, Assignment, AssignmentEvent, Round
+from annotation.services import slots
 from corpus.models import (
     Collection,
     Conversation,
@@ -206,21 +208,41 @@ def make_round(
     return made
 
 
+def _taken(item: Any, annotator: Annotator) -> Assignment:
+    """Return the annotator's work on an item, with a slot."""
+    now = timezone.now()
+    with transaction.atomic():
+        slots.lapse_expired(item.round_id, now)
+        own = Assignment.objects.filter(round_item=item, annotator=annotator).first()
+        if own is None:
+            slot = slots.lock_free_slot(item.pk, wait=True)
+            assert slot is not None, "every slot of the item is held"
+            own = Assignment.objects.create(
+                round_item=item,
+                slot=slot,
+                annotator=annotator,
+                lease_until=slots.lease_end(None, now),
+                claimed_at=now,
+                position=Assignment.objects.filter(annotator=annotator).count() + 1,
+            )
+            slots.record(own, AssignmentEvent.Kind.CLAIMED)
+        elif own.slot_id is None:
+            assert slots.try_resume(own, now), "every slot of the item is held"
+    return own
+
+
 def label_item(
     item: Any, annotator: Annotator, values: dict[str, str] | str = "met", *, submit: bool = True
 ) -> Any:
     """Label one item of a round through the services, as one annotator, to submission.
 
     `values` is one answer for all criteria, or answers by the criterion's key (met elsewhere).
-    The annotator claims until the item comes, so give one who has nothing else to do first.
+    The item is given to the annotator out of turn: claiming until it comes would skip others, and
+    what is skipped twice is not offered again.
     """
     from annotation import services
 
-    assignment = services.claim_next(round_id=item.round_id, annotator=annotator)
-    while assignment is not None and assignment.round_item_id != item.pk:
-        services.skip_assignment(assignment_id=assignment.pk, annotator=annotator)
-        assignment = services.claim_next(round_id=item.round_id, annotator=annotator)
-    assert assignment is not None, "the item was not offered to this annotator"
+    assignment = _taken(item, annotator)
     for seq, asked in enumerate(item.asked.select_related("criterion"), start=1):
         value = values if isinstance(values, str) else values.get(asked.criterion.key, "met")
         services.save_label(

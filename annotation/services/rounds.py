@@ -116,7 +116,7 @@ def set_overlap(*, round_id: int, overlap: int, actor: User | None) -> Round:
         raise ValidationError("This round is closed.")
     before, round_.overlap = round_.overlap, overlap
     round_.save(update_fields=["overlap"])
-    items = list(round_.items.order_by().values_list("id", flat=True))
+    items = list(round_.items.order_by("id").values_list("id", flat=True))
     for start in range(0, len(items), 500):
         chunk = items[start : start + 500]
         slots.trim_slots(chunk)

@@ -41,23 +41,26 @@ def record(assignment: Assignment, kind: str) -> None:
     AssignmentEvent.objects.create(assignment=assignment, kind=kind)
 
 
-def lock_free_slot(item_id: int, *, wait: bool) -> Slot | None:
-    """Return a free slot of an item, locked; None where all are held.
+def lock_items(items: Iterable[int], *, wait: bool = True) -> list[int]:
+    """Lock items, in one order everywhere, for all that gives or takes their slots.
 
-    Without `wait` a slot that somebody has locked counts as held, though they may give it back.
+    Without `wait` those that somebody has locked are left out of what is returned.
     """
-    free = free_slots().filter(round_item_id=item_id).order_by("number")
-    if not connection.features.has_select_for_update_skip_locked:
-        return free.first()
-    locking = free.select_for_update(skip_locked=not wait, of=("self",))
-    # Between reading and locking somebody may have taken it and committed.
-    while (slot := locking.first()) is not None and not _is_free(slot):
-        continue
-    return slot
+    rows = RoundItem.objects.filter(pk__in=list(items)).order_by("id")
+    if connection.features.has_select_for_update_skip_locked:
+        # A slot refers to its item, so that its insertion needs a weaker lock on the same row.
+        rows = rows.select_for_update(skip_locked=not wait, no_key=True)
+    return list(rows.values_list("id", flat=True))
 
 
-def _is_free(slot: Slot) -> bool:
-    return not Assignment.objects.filter(slot=slot, state__in=LIVE).exists()
+def lock_free_slot(item_id: int, *, wait: bool) -> Slot | None:
+    """Return a free slot of an item, which is locked; None where all are held.
+
+    Without `wait` an item that somebody has locked counts as full, though they may give back.
+    """
+    if not lock_items([item_id], wait=wait):
+        return None
+    return free_slots().filter(round_item_id=item_id).order_by("number").first()
 
 
 def release(assignment: Assignment, state: str, kind: str) -> None:
@@ -79,7 +82,7 @@ def lapse_expired(round_id: int, now: datetime) -> None:
     )
     if connection.features.has_select_for_update_skip_locked:
         expired = expired.select_for_update(skip_locked=True, of=("self",))
-    # Slots are locked in one order everywhere, so that two transactions never wait for each other.
+    # Items are locked in one order everywhere, so that two transactions never wait for each other.
     for assignment in expired.order_by("round_item_id", "id"):
         release(assignment, Assignment.State.LAPSED, AssignmentEvent.Kind.LAPSED)
 
@@ -115,12 +118,12 @@ def add_slots(items: Iterable[int], overlap: int) -> None:
 
 def trim_slots(items: Iterable[int]) -> None:
     """Remove free slots of items that have more slots than the overlap of their round."""
-    wanted = list(items)
-    lockable = Slot.objects.filter(round_item__in=wanted).order_by("round_item_id", "number")
-    slots: dict[int, list[int]] = {}
-    for slot_id, item in lockable.select_for_update().values_list("id", "round_item_id"):
-        slots.setdefault(item, []).append(slot_id)
+    wanted = lock_items(items)
     # Read after locking: a change of the overlap that was under way is committed by now.
+    slots: dict[int, list[int]] = {}
+    ordered = Slot.objects.filter(round_item__in=wanted).order_by("round_item_id", "number")
+    for slot_id, item in ordered.values_list("id", "round_item_id"):
+        slots.setdefault(item, []).append(slot_id)
     overlap = dict(
         RoundItem.objects.filter(pk__in=wanted).values_list("id", "round__overlap").order_by()
     )
