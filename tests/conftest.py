@@ -129,7 +129,7 @@ def make_program(
 def live_program(make_program: Callable[..., Program]) -> Program:
     """Return a migrated installation that serves on loopback."""
     program = make_program()
-    program.manage("migrate", "--verbosity", "0")
+    program.migrate()
     program.start()
     return program
 

@@ -19,6 +19,9 @@ ROOT = Path(__file__).resolve().parent.parent
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 SECRET_KEY = "only-for-tests-" + "0123456789abcdef" * 3
 
+# A database file with all tables and the rows that migrations make.
+_migrated: bytes | None = None
+
 
 def find_chromium() -> str | None:
     """Return the browser that tests may drive, or None."""
@@ -98,6 +101,22 @@ class Program:
             shown = f"manage.py {' '.join(arguments)}\n{done.stdout}\n{done.stderr}"
             raise AssertionError(f"exit {done.returncode} from {shown}")
         return done
+
+    def migrate(self) -> None:
+        """Make the tables; on SQLite once for this process, and later by copying its file."""
+        global _migrated
+        path = self._database_file()
+        if path is None:
+            self.manage("migrate", "--verbosity", "0")
+        elif _migrated is None:
+            self.manage("migrate", "--verbosity", "0")
+            _migrated = path.read_bytes()
+        else:
+            path.write_bytes(_migrated)
+
+    def _database_file(self) -> Path | None:
+        url = self.environment["DATABASE_URL"]
+        return Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite:///") else None
 
     def spawn(self, *arguments: str) -> subprocess.Popen[bytes]:
         """Start a manage.py command and return it running; its output joins the log."""

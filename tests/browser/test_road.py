@@ -216,7 +216,7 @@ def export_everything(walk, page, make_program, tmp_path):
         tables = json.loads(archive.read("manifest.json"))["tables"]
     assert {"labels", "label_events", "verdicts", "calibrations", "scores"} <= set(tables)
     elsewhere = make_program()
-    elsewhere.manage("migrate", "--verbosity", "0")
+    elsewhere.migrate()
     elsewhere.manage("import_corpus", str(out))
     again = tmp_path / "again.zip"
     elsewhere.manage("export_bundle", str(again))

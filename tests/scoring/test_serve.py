@@ -84,7 +84,7 @@ def test_an_unprepared_database_is_said_in_one_line(make_program: Callable[..., 
 
 def test_missing_guards_are_said(make_program: Callable[..., Program]) -> None:
     program = make_program()
-    program.manage("migrate", "--verbosity", "0")
+    program.migrate()
     in_shell(program, "from distressbench_site.accounts import guards; guards.drop()")
     done = program.manage("serve", "--port", str(free_port()), check=False)
     assert done.returncode == 1
@@ -112,7 +112,7 @@ def test_the_worker_inside_judges_a_run_that_it_finds_in_the_tables(
     make_program: Callable[..., Program],
 ) -> None:
     program = make_program()
-    program.manage("migrate", "--verbosity", "0")
+    program.migrate()
     units = int(in_shell(program, PREPARE.format(conversations=6)).splitlines()[-1])
     program.start()
     found = wait_until_done(program)
@@ -125,7 +125,7 @@ def test_kill_9_in_the_middle_of_a_run_loses_and_doubles_nothing(
     make_program: Callable[..., Program],
 ) -> None:
     program = make_program()
-    program.manage("migrate", "--verbosity", "0")
+    program.migrate()
     units = int(in_shell(program, PREPARE.format(conversations=500)).splitlines()[-1])
     middles = 0
     for _ in range(3):
@@ -148,7 +148,7 @@ def test_a_command_and_the_serving_process_share_a_run(
     make_program: Callable[..., Program],
 ) -> None:
     program = make_program()
-    program.manage("migrate", "--verbosity", "0")
+    program.migrate()
     units = int(in_shell(program, PREPARE.format(conversations=30)).splitlines()[-1])
     program.start()
     done = program.manage("judge", "--judge", "baseline", "--collection", "prepared")
@@ -164,7 +164,7 @@ def test_a_worker_of_its_own_process_consumes_from_redis(
     make_program: Callable[..., Program], redis_url: str
 ) -> None:
     program = make_program(CELERY_BROKER_URL=redis_url)
-    program.manage("migrate", "--verbosity", "0")
+    program.migrate()
     units = int(in_shell(program, PREPARE.format(conversations=6)).splitlines()[-1])
     program.start()
     with (program.folder / "worker.log").open("wb") as log:

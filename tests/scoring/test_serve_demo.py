@@ -135,7 +135,7 @@ def test_a_database_with_people_is_never_made_a_demo_or_deleted(
     make_program: Callable[..., Program],
 ) -> None:
     program = make_program()
-    program.manage("migrate", "--verbosity", "0")
+    program.migrate()
     add = "from distressbench_site.accounts.models import User; User.objects.create_user('a@b.org')"
     program.manage("shell", "--no-imports", "--command", add)
     refused = program.manage("demo", "--no-serve", check=False)
