@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import Group
 from django.db import transaction
 from django.utils import timezone
 
-from annotation.models import Annotator, Assignment, AssignmentEvent, Round
+from annotation.models import (
+    Annotator,
+    Assignment,
+    AssignmentEvent,
+    Label,
+    LabelEvent,
+    Round,
+)
 from annotation.services import slots
 from corpus.models import (
     Collection,
@@ -258,3 +266,47 @@ def label_item(
         services.submit_assignment(assignment_id=assignment.pk, annotator=annotator)
     assignment.refresh_from_db()
     return assignment
+
+
+def label_all(round_: Round, annotators: Sequence[Annotator], answer: Callable[[Any], str]) -> None:
+    """Label every item as all of the annotators to submission, in a few queries.
+
+    The rows are those that the services write; `answer` gives one answer for each item.
+    """
+    now = timezone.now()
+    items = list(round_.items.select_related("reply").prefetch_related("slots", "asked"))
+    made = Assignment.objects.bulk_create(
+        Assignment(
+            round_item=item,
+            slot=slot,
+            annotator=annotator,
+            lease_until=now + timedelta(hours=1),
+            claimed_at=now,
+            started_at=now,
+            position=position,
+        )
+        for position, item in enumerate(items, start=1)
+        for annotator, slot in zip(annotators, item.slots.all(), strict=True)
+    )
+    answers = [
+        (assignment, seq, asked.criterion_id, answer(assignment.round_item))
+        for assignment in made
+        for seq, asked in enumerate(assignment.round_item.asked.all(), start=1)
+    ]
+    LabelEvent.objects.bulk_create(
+        LabelEvent(assignment=a, criterion_id=c, client="test", seq=seq, value=value, at=now)
+        for a, seq, c, value in answers
+    )
+    Label.objects.bulk_create(
+        Label(assignment=a, criterion_id=c, value=value, updated_at=now)
+        for a, _, c, value in answers
+    )
+    pks = [assignment.pk for assignment in made]
+    Assignment.objects.filter(pk__in=pks).update(
+        state=Assignment.State.SUBMITTED, lease_until=None, submitted_at=now
+    )
+    AssignmentEvent.objects.bulk_create(
+        AssignmentEvent(assignment=assignment, kind=kind)
+        for kind in (AssignmentEvent.Kind.CLAIMED, AssignmentEvent.Kind.SUBMITTED)
+        for assignment in made
+    )

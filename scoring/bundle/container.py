@@ -99,6 +99,9 @@ class FolderSource:
 
     def check(self, tables: Sequence[str], report: Report) -> None:
         """Report a missing or wrong manifest, and files that no table is."""
+        if not (self._folder / MANIFEST).is_file():
+            report(Fault(MANIFEST, None, "", "", "the manifest is missing; this is no bundle"))
+            return
         known = {f"{table}.jsonl" for table in tables}
         for path in sorted(self._folder.iterdir()):
             if path.name not in known | {MANIFEST}:
@@ -124,9 +127,6 @@ class FolderSource:
 
     def _read_manifest(self, report: Report) -> Manifest | None:
         path = self._folder / MANIFEST
-        if not path.is_file():
-            report(Fault(MANIFEST, None, "", "", "the manifest is missing"))
-            return None
         with path.open("rb") as stream:
             lines = [(line, raw) for line, raw in read_lines(stream, MANIFEST, report)]
         if len(lines) != 1:

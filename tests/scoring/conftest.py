@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import pytest
 
 from annotation.models import Annotator, Round
-from annotation.services import claim_next
 from corpus.models import Collection, Reply, Respondent
 from tests import factories
 
@@ -44,12 +43,11 @@ def make_labelled() -> Callable[..., Labelled]:
             )
         annotators = [factories.make_annotator() for _ in range(2)]
         made = factories.make_round(replies, annotators)
-        for annotator in annotators:
-            # In whatever order the replies are handed out.
-            while assignment := claim_next(round_id=made.pk, annotator=annotator):
-                item = assignment.round_item
-                met = item.reply.respondent_id == good.pk
-                factories.label_item(item, annotator, "met" if met else "not_met")
+        factories.label_all(
+            made,
+            annotators,
+            lambda item: "met" if item.reply.respondent_id == good.pk else "not_met",
+        )
         return Labelled(collection, made, good, bad, replies, annotators)
 
     return make
