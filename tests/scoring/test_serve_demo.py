@@ -74,8 +74,8 @@ def test_it_leaves_the_road_done_and_one_reply_for_the_visitor(program: Program)
         "admin@example.org": ["admin"],
     }
     assert (found["judges"], found["runs"], found["decisions"]) == (1, ["done"], ["approve"])
-    # The sample has 132 criteria, each for a reference and three respondents.
-    assert found["verdicts"] == 4 * 132
+    # The sample has 525 criteria, each for a reference and five respondents.
+    assert found["verdicts"] == 6 * 525
     assert found["free"] == 1
     assert found["labellers"] == ["clinician@example.org"]
     # The installation's own database was not touched.

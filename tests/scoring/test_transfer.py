@@ -24,6 +24,7 @@ from tests.scoring.bundles import (
 )
 
 SAMPLE = ROOT / "fixtures" / "sample"
+SAMPLE_COLLECTIONS = ("distressbench-sample", "distressbench-sample-annex")
 pytestmark = pytest.mark.django_db
 
 
@@ -35,7 +36,7 @@ def run_import(path, **options):
 
 def test_the_sample_comes_out_as_it_went_in(tmp_path):
     run_import(SAMPLE)
-    export_bundle(tmp_path / "out", collections=("distressbench-sample",))
+    export_bundle(tmp_path / "out", collections=SAMPLE_COLLECTIONS)
     assert contents(tmp_path / "out") == contents(SAMPLE)
 
 
@@ -75,7 +76,7 @@ def test_a_dry_run_says_what_it_would_do_and_takes_it_back(tmp_path):
 def test_a_zip_is_the_same_as_its_folder_and_has_the_same_bytes_twice(tmp_path):
     run_import(SAMPLE)
     for name in ("a.zip", "b.zip"):
-        export_bundle(tmp_path / name, collections=("distressbench-sample",))
+        export_bundle(tmp_path / name, collections=SAMPLE_COLLECTIONS)
     assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
     with zipfile.ZipFile(tmp_path / "a.zip") as archive:
         assert {name: archive.read(name) for name in archive.namelist()} == contents(SAMPLE)
